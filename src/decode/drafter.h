@@ -1,0 +1,40 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "decode/sampler.h"
+#include "decode/timeline.h"
+
+namespace latte {
+
+/// Rows that the target has just kept: the first `length` rows of its cache are the first `length` of `tokens`.
+struct Observation {
+  std::span<const TokenId> tokens;  ///< prompt and emitted tokens, the newest included
+  int first_row = 0;                ///< the step's kept rows are [first_row, first_row + hidden.rows)
+  ConstMatRef hidden;               ///< [kept rows, D] of the target, valid during the call
+};
+
+struct DraftRequest {
+  std::span<const TokenId> tokens;  ///< prompt and emitted tokens; the last one has not been fed to the target
+  int max_drafts = 0;
+  const Sampler* sampler = nullptr;  ///< the target's rule: the drafter uses the same noise on its own logits
+};
+
+/// Guesses the next tokens. Drafts change only the speed: the target's own choice is always what is emitted.
+class Drafter {
+ public:
+  virtual ~Drafter() = default;
+
+  virtual std::string_view name() const = 0;
+  virtual int default_depth() const = 0;
+
+  /// Told after every step of the target, prompt steps included, which rows stayed.
+  virtual Status observe(const Observation& seen) = 0;
+  /// At most max_drafts tokens; fewer, or none, when nothing is worth proposing. Valid until the next call.
+  virtual Result<std::span<const TokenId>> draft(const DraftRequest& request) = 0;
+  /// The target was rewound to `length` rows of which the drafter may know more; forgets what lies past them.
+  virtual Status rewind_to(int length) = 0;
+};
+
+}  // namespace latte
