@@ -1,0 +1,112 @@
+#include <algorithm>
+
+#include "device/reference/operations.h"
+#include "device/reference/panel.h"
+#include "device/reference/rows_of_doubles.h"
+
+namespace latte::reference {
+namespace {
+
+double operations(std::int64_t rows, std::int64_t outputs, std::int64_t summed) {
+  return static_cast<double>(rows) * static_cast<double>(outputs) * static_cast<double>(summed);
+}
+
+ConstMatRef head_weight(const ConstStackRef& w, std::int64_t h) {
+  const auto* first = static_cast<const std::byte*>(w.data);
+  const auto element_bytes = static_cast<std::int64_t>(dtype_bytes(w.dtype));
+  return {first + h * w.stack_stride * element_bytes, w.dtype, w.rows, w.cols, w.row_stride};
+}
+
+/// y[first_out .. first_out + kPanelWidth) of one row, as far as the row goes.
+void put(const double sums[kPanelWidth], double* y, std::int64_t first_out, std::int64_t width, bool accumulate) {
+  const std::int64_t count = std::min(kPanelWidth, width - first_out);
+  for (std::int64_t j = 0; j < count; ++j) y[first_out + j] = sums[j] + (accumulate ? y[first_out + j] : 0.0);
+}
+
+/// Rows w[h] c_i of the latent rows, for one head, into lane h of `out`.
+void expand_head(const std::vector<double>& c_ir, std::int64_t r, ConstMatRef w_or, const KeyRows& out,
+                 std::int64_t h) {
+  const std::int64_t rows = static_cast<std::int64_t>(c_ir.size()) / std::max<std::int64_t>(r, 1);
+  const auto element_bytes = static_cast<std::int64_t>(dtype_bytes(out.dtype));
+  Panel panel;
+  for (std::int64_t o = 0; o < w_or.rows; o += kPanelWidth) {
+    panel.take_rows(w_or, o);
+    for (std::int64_t i = 0; i < rows; ++i) {
+      double sums[kPanelWidth];
+      panel.multiply(c_ir.data() + i * r, r, sums);
+      write_doubles(sums, std::min(kPanelWidth, w_or.rows - o),
+                    static_cast<std::byte*>(out.row(i, h)) + o * element_bytes, out.dtype);
+    }
+  }
+}
+
+}  // namespace
+
+void multiply(ConstMatRef x, ConstMatRef w, MatRef y, bool accumulate) {
+  expects(x.cols == w.cols && y.cols == w.rows && y.rows == x.rows, "a product is y [L, N] = x [L, K] w [N, K]^T");
+  for_blocks(w.rows, kPanelWidth, operations(x.rows, w.rows, w.cols), [&](std::int64_t first, std::int64_t) {
+    Panel panel;
+    panel.take_rows(w, first);
+    for (std::int64_t l = 0; l < x.rows; ++l) {
+      double sums[kPanelWidth];
+      panel.multiply(double_row(x, l), x.cols, sums);
+      put(sums, double_row(y, l), first, y.cols, accumulate);
+    }
+  });
+}
+
+void matmul(const MatmulArgs& args) {
+  for (const Projection& projection : args.projections) {
+    multiply(args.x, projection.w, projection.y, projection.accumulate);
+  }
+}
+
+void head_matmul(const HeadMatmulArgs& args) {
+  const bool over_cols = args.sum == HeadSum::kCols;
+  const std::int64_t heads = args.w.count;
+  const std::int64_t summed = over_cols ? args.w.cols : args.w.rows;
+  const std::int64_t outputs = over_cols ? args.w.rows : args.w.cols;
+  expects(args.x.cols == summed && args.y.cols == outputs, "head_matmul's widths are those of the weight");
+  expects(args.y.rows == args.x.rows && args.x.rows % heads == 0, "head_matmul has a row per query and head");
+  for_blocks(heads, 1, operations(args.x.rows, outputs, summed), [&](std::int64_t h, std::int64_t) {
+    Panel panel;
+    for (std::int64_t o = 0; o < outputs; o += kPanelWidth) {
+      over_cols ? panel.take_rows(head_weight(args.w, h), o) : panel.take_cols(head_weight(args.w, h), o);
+      for (std::int64_t row = h; row < args.x.rows; row += heads) {
+        double sums[kPanelWidth];
+        panel.multiply(double_row(args.x, row), summed, sums);
+        put(sums, double_row(args.y, row), o, outputs, false);
+      }
+    }
+  });
+}
+
+void expand_latent(const ExpandArgs& args) {
+  const std::int64_t heads = args.w_uk_Hnr.count;
+  const std::int64_t r = args.w_uk_Hnr.cols;
+  const std::int64_t n = args.w_uk_Hnr.rows;
+  const std::int64_t rows = args.end - args.begin;
+  const std::int64_t p = args.keys.row_stride - n;
+  expects(args.w_uv_Hvr.count == heads && args.w_uv_Hvr.cols == r, "both up-projections expand c [r]");
+  expects(p >= 0 && args.latent.row_stride >= r + p, "latent rows hold c [r] and k_pe [p]");
+  expects(args.begin >= 0 && rows >= 0 && args.end <= args.latent.rows, "expanded rows exist in the cache");
+  std::vector<double> c_ir(static_cast<std::size_t>(rows * r));
+  std::vector<double> k_pe_ip(static_cast<std::size_t>(rows * p));
+  const auto latent_bytes = static_cast<std::int64_t>(dtype_bytes(args.latent.dtype));
+  for (std::int64_t i = 0; i < rows; ++i) {
+    const auto* row = static_cast<const std::byte*>(args.latent.row(args.begin + i));
+    read_doubles(row, args.latent.dtype, r, c_ir.data() + i * r);
+    read_doubles(row + r * latent_bytes, args.latent.dtype, p, k_pe_ip.data() + i * p);
+  }
+  const auto key_bytes = static_cast<std::int64_t>(dtype_bytes(args.keys.dtype));
+  for_blocks(heads, 1, operations(rows, heads * (n + args.w_uv_Hvr.rows), r), [&](std::int64_t h, std::int64_t) {
+    expand_head(c_ir, r, head_weight(args.w_uk_Hnr, h), args.keys, h);
+    expand_head(c_ir, r, head_weight(args.w_uv_Hvr, h), args.values, h);
+    for (std::int64_t i = 0; i < rows; ++i) {
+      write_doubles(k_pe_ip.data() + i * p, p, static_cast<std::byte*>(args.keys.row(i, h)) + n * key_bytes,
+                    args.keys.dtype);
+    }
+  });
+}
+
+}  // namespace latte::reference
