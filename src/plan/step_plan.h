@@ -38,7 +38,7 @@ struct StepPlan {
 inline constexpr int kExpandRows = 256;
 
 /// Packed values (rows x latent width) that one absorbed call of a prompt-class step may hold: bounds the workspace.
-inline constexpr std::int64_t kPackedValuesPerCall = 4 << 20;
+inline constexpr std::int64_t kPackedValuesPerCall = 1 << 20;
 
 /// Plans a step of `new_rows` rows on top of `rows_before`. Reuses the plan's memory.
 void plan_step(const MlaGeometry& geometry, int rows_before, int new_rows, Role role, MlaPath path, StepPlan& plan);

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "backend/backend.h"
+#include "latte/error.h"
+
+namespace latte {
+
+/// The cached rows of every layer at one moment, on the host.
+struct LatentSnapshot {
+  int length = 0;
+  int layers = 0;
+  int width = 0;
+  DType dtype = DType::kF32;
+  std::vector<std::byte> bytes;  ///< [layers, length, width]
+};
+
+/// The cache of an MLA model: one row [c (r) | k_pe (p)] per token and layer, in pages that all layers share, so that growth allocates a page
+/// and copies nothing. A step writes rows past length() through layer_rows(), then makes them count with append().
+/// Single owner, one thread at a time. The backend must outlive it.
+class LatentCache {
+ public:
+  static constexpr int kPageRows = 128;
+
+  /// A cache of at most `capacity` rows; holds no memory until rows are reserved.
+  LatentCache(Backend& backend, int layers, int width, DType dtype, int capacity);
+
+  int length() const { return length_; }
+  int capacity() const { return capacity_; }
+  int layers() const { return static_cast<int>(pages_.size()); }
+  int width() const { return width_; }
+  DType dtype() const { return dtype_; }
+
+  /// Makes room for `rows` rows in all. Errors: past the capacity, or no memory; the cache is then as before.
+  Status reserve(int rows);
+
+  /// The rows of one layer as attention sees them after a step has stored rows up to `rows`; they are reserved already.
+  KeyRows layer_rows(int layer, int rows) const;
+
+  /// The last step's `rows` rows now count.
+  void append(int rows);
+
+  bool can_rewind_to(int length) const { return length >= 0 && length <= length_; }
+  /// Drops the rows from `length` on. Refuses what can_rewind_to denies and changes nothing then.
+  Status rewind_to(int length);
+
+  LatentSnapshot snapshot() const;
+  /// Replaces the content. Errors: a snapshot of another shape or type.
+  Status restore(const LatentSnapshot& snapshot);
+
+  /// Bytes of device memory held.
+  std::size_t bytes() const;
+  /// Bytes one token takes over all layers.
+  std::size_t bytes_per_token() const;
+
+ private:
+  Backend* backend_;
+  int width_;
+  DType dtype_;
+  int capacity_;
+  int length_ = 0;
+  std::vector<DeviceBuffer> slabs_;          // page i of every layer
+  std::vector<std::vector<void*>> pages_;  // [layer][page]
+};
+
+}  // namespace latte

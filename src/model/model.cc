@@ -1,0 +1,23 @@
+#include "model/model.h"
+
+#include <utility>
+
+#include "io/checkpoint.h"
+#include "weights/loader.h"
+
+namespace latte {
+
+Result<Model> load_model(const std::string& directory) {
+  Result<ModelConfig> config = load_config(directory);
+  if (!config.ok()) return config.error();
+  Result<Checkpoint> checkpoint = Checkpoint::open(directory);
+  if (!checkpoint.ok()) return checkpoint.error();
+  Result<ModelWeights> weights = load_weights(std::move(*checkpoint), weight_spec(*config));
+  if (!weights.ok()) return weights.error();
+  Model model{.config = std::move(*config), .weights = std::move(*weights), .rope = {}, .softmax_scale = 1};
+  model.rope = make_rope_table(model.config);
+  model.softmax_scale = softmax_scale(model.config);
+  return model;
+}
+
+}  // namespace latte

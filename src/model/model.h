@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+
+#include "latte/error.h"
+#include "model/config.h"
+#include "model/rope.h"
+#include "weights/model_weights.h"
+
+namespace latte {
+
+/// A loaded model: configuration, weights (mapped where the type allows) and what follows from them. Read-only after load, so that any
+/// number of sequences may share it.
+struct Model {
+  ModelConfig config;
+  ModelWeights weights;
+  RopeTable rope;
+  double softmax_scale = 1;
+
+  bool has_mtp() const { return !weights.mtp.empty(); }
+};
+
+/// Loads a model directory (config.json, safetensors). Errors name file and tensor or key.
+Result<Model> load_model(const std::string& directory);
+
+}  // namespace latte
