@@ -1,0 +1,94 @@
+#include "plan/step_plan.h"
+
+#include <gtest/gtest.h>
+
+namespace latte {
+namespace {
+
+constexpr MlaGeometry kTiny{.heads = 8, .r = 128, .p = 32, .n = 64, .v = 64};
+
+TEST(StepPlan, DecodeStepIsOneAbsorbedCall) {
+  StepPlan plan;
+  plan_step(kTiny, 100, 4, Role::kGenerated, MlaPath::kAuto, plan);
+  EXPECT_EQ(plan.form, MlaForm::kAbsorbed);
+  EXPECT_EQ(plan.step_class, StepClass::kDecode);
+  EXPECT_EQ(plan.rows_after(), 104);
+  ASSERT_EQ(plan.calls.size(), 1U);
+  EXPECT_EQ(plan.calls[0].queries, (QueryRun{0, 4}));
+  ASSERT_EQ(plan.chunks.size(), 1U);
+  EXPECT_EQ(plan.chunks[0].end, 104);  // T counts the rows of this step
+}
+
+TEST(StepPlan, AStepAcrossALengthClassAttendsInTwoCalls) {
+  StepPlan plan;
+  plan_step(kTiny, 8190, 4, Role::kGenerated, MlaPath::kAuto, plan);
+  ASSERT_EQ(plan.calls.size(), 2U);
+  EXPECT_EQ(plan.calls[0].queries, (QueryRun{0, 2}));
+  EXPECT_EQ(plan.calls[1].queries, (QueryRun{2, 2}));
+  EXPECT_EQ(plan.chunks[0].end, 128);
+  EXPECT_EQ(plan.chunks[static_cast<std::size_t>(plan.calls[1].first_chunk)].end, 256);
+  EXPECT_EQ(plan.chunks.back().end, 8194);
+}
+
+TEST(StepPlan, TheLeavesOfARowDoNotDependOnTheStepsWidth) {
+  for (int before : {0, 127, 128, 1000, 8191, 8192, 20000}) {
+    StepPlan one;
+    plan_step(kTiny, before, 1, Role::kGenerated, MlaPath::kAuto, one);
+    for (int width = 2; width <= kMaxDecodeRows; ++width) {
+      StepPlan wide;
+      plan_step(kTiny, before, width, Role::kGenerated, MlaPath::kAuto, wide);
+      const AttendCall& call = wide.calls.front();
+      for (int i = 0; i < one.calls.front().chunk_count; ++i) {
+        const KvChunk& a = one.chunks[static_cast<std::size_t>(i)];
+        const KvChunk& b = wide.chunks[static_cast<std::size_t>(call.first_chunk + i)];
+        EXPECT_EQ(a.begin, b.begin);
+        if (a.end != before + 1) {
+          EXPECT_EQ(a.end, b.end);
+        }
+      }
+    }
+  }
+}
+
+TEST(StepPlan, PromptBlocksBoundTheWorkspace) {
+  StepPlan plan;
+  plan_step(kDeepSeekV3, 32000, 512, Role::kPrompt, MlaPath::kAbsorbed, plan);
+  int next = 0;
+  for (const AttendCall& call : plan.calls) {
+    EXPECT_EQ(call.queries.first_query, next);
+    next += call.queries.query_count;
+    EXPECT_LE(std::int64_t{call.queries.query_count} * 128 * 576, kPackedValuesPerCall);
+  }
+  EXPECT_EQ(next, 512);
+}
+
+TEST(StepPlan, MaterialisedChunksFoldIntoOneSlot) {
+  StepPlan plan;
+  plan_step(kTiny, 0, 600, Role::kPrompt, MlaPath::kAuto, plan);
+  EXPECT_EQ(plan.form, MlaForm::kMaterialised);
+  ASSERT_EQ(plan.chunks.size(), 3U);
+  EXPECT_TRUE(plan.chunks[0].opens_slot);
+  EXPECT_FALSE(plan.chunks[1].opens_slot);
+  EXPECT_EQ(plan.chunks[2], (KvChunk{0, 512, 600, 0, false}));
+  EXPECT_EQ(plan.max_slots(), 1);
+}
+
+TEST(StepPlan, AReusedPlanHoldsNothingOfTheLastStep) {
+  StepPlan plan, fresh;
+  plan_step(kTiny, 9000, 300, Role::kPrompt, MlaPath::kAbsorbed, plan);
+  plan_step(kTiny, 10, 1, Role::kGenerated, MlaPath::kAuto, plan);
+  plan_step(kTiny, 10, 1, Role::kGenerated, MlaPath::kAuto, fresh);
+  EXPECT_EQ(plan.chunks, fresh.chunks);
+  EXPECT_EQ(plan.calls.size(), fresh.calls.size());
+  EXPECT_EQ(explain(plan), explain(fresh));
+}
+
+TEST(StepPlan, ExplainsItselfInOneLine) {
+  StepPlan plan;
+  plan_step(kTiny, 300, 2, Role::kGenerated, MlaPath::kAuto, plan);
+  EXPECT_EQ(explain(plan),
+            "absorbed: 2 generated rows keep one numeric family; 1 attention call, 3 key chunks of at most 128 rows, 3 partial slots at most");
+}
+
+}  // namespace
+}  // namespace latte
