@@ -1,0 +1,66 @@
+#include "io/file_map.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "base/fail.h"
+
+namespace latte {
+namespace {
+
+Error system_error(const std::string& path, const char* verb, int code) {
+  const ErrorKind kind = code == ENOENT || code == ENOTDIR ? ErrorKind::kNotFound : ErrorKind::kIo;
+  return fail(kind, "{}: cannot {}: {}", path, verb, std::generic_category().message(code));
+}
+
+}  // namespace
+
+FileMap::FileMap(std::string path, const std::byte* data, std::size_t size)
+    : path_(std::move(path)), data_(data), size_(size) {}
+
+Result<FileMap> FileMap::open(const std::string& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return system_error(path, "open", errno);
+  struct stat status {};
+  if (::fstat(descriptor, &status) != 0) {
+    const int code = errno;
+    ::close(descriptor);
+    return system_error(path, "stat", code);
+  }
+  if (!S_ISREG(status.st_mode)) {
+    ::close(descriptor);
+    return fail(ErrorKind::kInvalidInput, "{}: not a regular file", path);
+  }
+  const std::size_t size = static_cast<std::size_t>(status.st_size);
+  if (size == 0) {  // mmap refuses a length of 0
+    ::close(descriptor);
+    return FileMap(path, nullptr, 0);
+  }
+  void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+  const int code = errno;
+  ::close(descriptor);
+  if (data == MAP_FAILED) return system_error(path, "map", code);
+  return FileMap(path, static_cast<const std::byte*>(data), size);
+}
+
+FileMap::FileMap(FileMap&& other) noexcept
+    : path_(std::move(other.path_)), data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+
+FileMap& FileMap::operator=(FileMap&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+FileMap::~FileMap() {
+  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+}  // namespace latte

@@ -1,0 +1,212 @@
+#include "io/safetensors.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <tuple>
+#include <utility>
+
+#include "base/contract.h"
+#include "base/fail.h"
+#include "io/json_file.h"
+
+namespace latte {
+namespace {
+
+constexpr std::size_t kLengthBytes = 8;
+constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;  // the format's own limit
+
+constexpr std::array kDTypes = {DType::kF64,    DType::kF32, DType::kF16, DType::kBf16, DType::kF8E4M3, DType::kF8E5M2,
+                                DType::kF8E8M0, DType::kI64, DType::kI32, DType::kI16,  DType::kI8,     DType::kU64,
+                                DType::kU32,    DType::kU16, DType::kU8,  DType::kBool};
+
+std::string dtype_words() {
+  std::string words;
+  for (const DType dtype : kDTypes) words.append(words.empty() ? "" : ", ").append(dtype_name(dtype));
+  return words;
+}
+
+Error tensor_error(std::string_view source, std::string_view name, std::string_view what) {
+  return fail(ErrorKind::kInvalidInput, "{}: tensor {}: {}", source, quote_name(name), what);
+}
+
+/// Reads [begin, end) of "data_offsets" or a shape: unsigned integers that fit in int64.
+bool read_counts(const Json& entry, const char* key, std::vector<std::int64_t>& counts) {
+  const auto list = entry.find(key);
+  if (list == entry.end() || !list->is_array()) return false;
+  counts.reserve(list->size());
+  for (const Json& item : *list) {
+    if (!item.is_number_unsigned() || item.get<std::uint64_t>() > INT64_MAX) return false;
+    counts.push_back(item.get<std::int64_t>());
+  }
+  return true;
+}
+
+Result<TensorInfo> read_entry(const std::string& name, const Json& entry, std::size_t data_begin,
+                              std::size_t data_bytes, std::string_view source) {
+  if (!entry.is_object()) {
+    return tensor_error(source, name,
+                        fmt::format("entry {}, expected an object with dtype, shape, data_offsets", brief_json(entry)));
+  }
+  TensorInfo tensor;
+  tensor.name = name;
+  const auto word = entry.find("dtype");
+  if (word == entry.end() || !word->is_string()) return tensor_error(source, name, "dtype is missing or not a string");
+  const Result<DType> dtype = parse_dtype(word->get_ref<const std::string&>());
+  if (!dtype) return tensor_error(source, name, dtype.error().message);
+  tensor.dtype = *dtype;
+
+  if (!read_counts(entry, "shape", tensor.shape)) {
+    return tensor_error(source, name, "shape is missing or not a list of integers from 0 to 2^63-1");
+  }
+  std::vector<std::int64_t> range;
+  if (!read_counts(entry, "data_offsets", range) || range.size() != 2) {
+    return tensor_error(source, name, "data_offsets is missing or not two integers [begin, end]");
+  }
+  std::uint64_t expected_bytes = dtype_bytes(tensor.dtype);
+  for (const std::int64_t extent : tensor.shape) {
+    if (__builtin_mul_overflow(expected_bytes, static_cast<std::uint64_t>(extent), &expected_bytes)) {
+      return tensor_error(source, name,
+                          fmt::format("shape {} holds more bytes than 64 bits count", shape_text(tensor.shape)));
+    }
+  }
+  if (range[0] > range[1] || static_cast<std::uint64_t>(range[1]) > data_bytes) {
+    return tensor_error(
+        source, name,
+        fmt::format("data_offsets [{}, {}] leave the {} bytes of data in the file: it is truncated or its "
+                    "header is wrong; download it again",
+                    range[0], range[1], data_bytes));
+  }
+  const std::uint64_t arrived_bytes = static_cast<std::uint64_t>(range[1] - range[0]);
+  if (arrived_bytes != expected_bytes) {
+    return tensor_error(source, name,
+                        fmt::format("data_offsets span {} bytes, expected {} for shape {} of {}", arrived_bytes,
+                                    expected_bytes, shape_text(tensor.shape), dtype_name(tensor.dtype)));
+  }
+  tensor.offset = data_begin + static_cast<std::size_t>(range[0]);
+  tensor.bytes = static_cast<std::size_t>(arrived_bytes);
+  return tensor;
+}
+
+/// The format wants every data byte to belong to exactly one tensor.
+Status check_cover(const std::vector<TensorInfo>& tensors, std::size_t data_begin, std::size_t file_bytes,
+                   std::string_view source) {
+  std::size_t covered = data_begin;
+  const TensorInfo* previous = nullptr;
+  for (const TensorInfo& tensor : tensors) {
+    if (tensor.offset < covered) {
+      return tensor_error(source, tensor.name,
+                          fmt::format("data overlaps that of tensor {}", quote_name(previous->name)));
+    }
+    if (tensor.offset > covered) {
+      return tensor_error(source, tensor.name,
+                          fmt::format("{} bytes before its data belong to no tensor", tensor.offset - covered));
+    }
+    covered = tensor.offset + tensor.bytes;
+    previous = &tensor;
+  }
+  if (covered != file_bytes) {
+    return fail(ErrorKind::kInvalidInput, "{}: {} bytes after the last tensor {} belong to no tensor", source,
+                file_bytes - covered, previous != nullptr ? quote_name(previous->name) : "(none)");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<DType> parse_dtype(std::string_view word) {
+  for (const DType dtype : kDTypes) {
+    if (dtype_name(dtype) == word) return dtype;
+  }
+  return fail(ErrorKind::kUnsupported, "dtype {}, expected one of {}", quote_name(word), dtype_words());
+}
+
+std::string shape_text(std::span<const std::int64_t> shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
+
+Result<SafetensorsTable> parse_safetensors(std::span<const std::byte> file, std::string_view source) {
+  if (file.size() < kLengthBytes) {
+    return fail(ErrorKind::kInvalidInput, "{}: {} bytes, expected at least the {} of a safetensors header length",
+                source, file.size(), kLengthBytes);
+  }
+  std::uint64_t header_bytes = 0;
+  for (std::size_t i = 0; i < kLengthBytes; ++i) header_bytes |= std::to_integer<std::uint64_t>(file[i]) << (8 * i);
+  if (header_bytes > kMaxHeaderBytes || header_bytes > file.size() - kLengthBytes) {
+    return fail(ErrorKind::kInvalidInput,
+                "{}: header length {}, expected at most {}: not a safetensors file, or truncated", source, header_bytes,
+                std::min<std::uint64_t>(kMaxHeaderBytes, file.size() - kLengthBytes));
+  }
+  const std::string_view text(reinterpret_cast<const char*>(file.data()) + kLengthBytes,
+                              static_cast<std::size_t>(header_bytes));
+  const Result<Json> header = parse_json(text, source);
+  if (!header) return header.error();
+  if (!header->is_object()) {
+    return fail(ErrorKind::kInvalidInput, "{}: header {}, expected an object of tensors", source, brief_json(*header));
+  }
+
+  SafetensorsTable table;
+  const std::size_t data_begin = kLengthBytes + text.size();
+  table.tensors.reserve(header->size());
+  for (const auto& [name, entry] : header->get_ref<const Json::object_t&>()) {
+    if (name == "__metadata__") {
+      if (!entry.is_object())
+        return fail(ErrorKind::kInvalidInput, "{}: __metadata__ {}, expected an object", source, brief_json(entry));
+      for (const auto& [key, value] : entry.get_ref<const Json::object_t&>()) {
+        if (!value.is_string()) {
+          return fail(ErrorKind::kInvalidInput, "{}: __metadata__ key {}: {}, expected a string", source,
+                      quote_name(key), brief_json(value));
+        }
+        table.metadata.emplace(key, value.get_ref<const std::string&>());
+      }
+      continue;
+    }
+    Result<TensorInfo> tensor = read_entry(name, entry, data_begin, file.size() - data_begin, source);
+    if (!tensor) return tensor.error();
+    table.tensors.push_back(*std::move(tensor));
+  }
+  // Empty tensors come before the one that starts at the same byte.
+  std::sort(table.tensors.begin(), table.tensors.end(), [](const TensorInfo& a, const TensorInfo& b) {
+    return std::tie(a.offset, a.bytes, a.name) < std::tie(b.offset, b.bytes, b.name);
+  });
+  if (Status cover = check_cover(table.tensors, data_begin, file.size(), source); !cover) return cover.error();
+  return table;
+}
+
+Status write_safetensors(const std::string& path, std::span<const TensorSource> tensors,
+                         const std::map<std::string, std::string>& metadata) {
+  Json header = Json::object();
+  if (!metadata.empty()) header["__metadata__"] = metadata;
+  std::vector<std::size_t> bytes;
+  std::size_t end = 0;
+  for (const TensorSource& tensor : tensors) {
+    expects(!header.contains(tensor.name), "tensors to write have different names");
+    std::size_t count = dtype_bytes(tensor.dtype);
+    for (const std::int64_t extent : tensor.shape) count *= static_cast<std::size_t>(extent);
+    header[tensor.name] = {
+        {"dtype", dtype_name(tensor.dtype)}, {"shape", tensor.shape}, {"data_offsets", {end, end + count}}};
+    bytes.push_back(count);
+    end += count;
+  }
+  std::string text = header.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+
+  const auto close = [](std::FILE* file) { std::fclose(file); };
+  std::unique_ptr<std::FILE, decltype(close)> file(std::fopen(path.c_str(), "wb"), close);
+  if (!file) return fail(ErrorKind::kIo, "{}: cannot open for writing: {}", path, std::strerror(errno));
+  std::array<unsigned char, kLengthBytes> length{};
+  for (std::size_t i = 0; i < kLengthBytes; ++i) length[i] = static_cast<unsigned char>(text.size() >> (8 * i));
+  bool written = std::fwrite(length.data(), 1, length.size(), file.get()) == length.size() &&
+                 std::fwrite(text.data(), 1, text.size(), file.get()) == text.size();
+  for (std::size_t i = 0; i < tensors.size() && written; ++i) {
+    written = bytes[i] == 0 || std::fwrite(tensors[i].data, 1, bytes[i], file.get()) == bytes[i];
+  }
+  if (!written || std::fflush(file.get()) != 0)
+    return fail(ErrorKind::kIo, "{}: cannot write: {}", path, std::strerror(errno));
+  return {};
+}
+
+}  // namespace latte

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/json_file.h"
+#include "latte/error.h"
+#include "plan/geometry.h"
+#include "tensor/dtype.h"
+#include "weights/weight_spec.h"
+
+namespace latte {
+
+/// YaRN parameters of rope_scaling / rope_parameters; names are those of the configuration files.
+struct YarnConfig {
+  double factor = 1;
+  double original_max = 0;  ///< original_max_position_embeddings
+  double beta_fast = 32;
+  double beta_slow = 1;
+  double mscale = 1;
+  double mscale_all_dim = 0;
+  std::optional<double> attention_factor;  ///< replaces the cos and sin magnitude when given
+  bool truncate = true;                    ///< round the ramp's bounds to whole dimensions
+};
+
+struct RopeConfig {
+  double theta = 10000;
+  bool interleave = true;  ///< pairs (0,1), (2,3), ...; false: halves
+  std::optional<YarnConfig> yarn;
+};
+
+enum class RouterScoring : std::uint8_t { kSigmoid, kSoftmax };
+
+/// Mixture of experts; experts == 0 means every layer is dense.
+struct MoeConfig {
+  int experts = 0;
+  int top_k = 0;
+  int n_group = 1;
+  int topk_group = 1;
+  int shared = 0;  ///< shared experts, one block of width shared * moe_intermediate
+  double scaling = 1;
+  bool norm_topk_prob = true;
+  RouterScoring scoring = RouterScoring::kSigmoid;
+};
+
+/// What generation_config.json suggests; absent where it says nothing.
+struct GenerationDefaults {
+  std::optional<bool> do_sample;
+  std::optional<double> temperature;
+  std::optional<int> top_k;
+  std::optional<double> top_p;
+};
+
+/// A model's configuration, checked and with every default filled in. Plain data.
+struct ModelConfig {
+  std::string family;      ///< the family whose mathematics apply: "deepseek_v3"
+  std::string model_type;  ///< as the file says; may be empty
+  std::vector<std::string> architectures;
+  DType dtype = DType::kBf16;  ///< torch_dtype / dtype: what released weights are stored in
+
+  int vocab = 0;
+  int hidden = 0;            ///< D
+  int intermediate = 0;      ///< width of a dense feed-forward layer
+  int moe_intermediate = 0;  ///< width of one expert
+  int layers = 0;
+  int nextn_layers = 0;  ///< num_nextn_predict_layers: MTP layers the file promises
+  MlaGeometry geometry;
+  int q_lora_rank = 0;  ///< 0: one q_proj
+  RopeConfig rope;
+  MoeConfig moe;
+  std::vector<FfnKind> layer_kinds;      ///< [layers]
+  FfnKind nextn_kind = FfnKind::kDense;  ///< of the MTP layers
+  double rms_norm_eps = 1e-6;            ///< input, post-attention and final norms
+  double latent_norm_eps = 1e-6;         ///< q_a_layernorm and kv_a_layernorm: not rms_norm_eps in this family
+  bool tie_word_embeddings = false;
+  int context_length = 0;  ///< max_position_embeddings
+
+  std::optional<int> bos_id;
+  std::vector<int> eos_ids;  ///< any of them ends a text; generation_config.json overrides config.json
+  GenerationDefaults generation;
+};
+
+/// Reads `directory`/config.json, and generation_config.json when it is there.
+/// Errors name the file and the key, what arrived and what was expected.
+Result<ModelConfig> load_config(const std::string& directory);
+
+/// Reads one configuration file without a folder around it.
+Result<ModelConfig> load_config_file(const std::string& path);
+
+/// The configuration in `json`; `source` names it in errors. Never throws, whatever the tree holds.
+Result<ModelConfig> parse_config(const Json& json, std::string_view source);
+
+/// Takes eos, bos and sampling defaults of a generation_config.json into `config`.
+Status apply_generation_config(const Json& json, std::string_view source, ModelConfig& config);
+
+/// What the weight loader has to find for this configuration.
+WeightSpec weight_spec(const ModelConfig& config);
+
+}  // namespace latte

@@ -1,0 +1,83 @@
+#include "model/key_reader.h"
+
+#include <utility>
+
+#include "base/contract.h"
+#include "base/fail.h"
+
+namespace latte {
+
+KeyReader::KeyReader(const Json& object, std::string_view source, std::string prefix)
+    : object_(object), source_(source), prefix_(std::move(prefix)) {
+  expects(object.is_object(), "a key reader reads an object");
+}
+
+const Json* KeyReader::find(const char* key) const {
+  const auto entry = object_.find(key);
+  return entry == object_.end() || entry->is_null() ? nullptr : &*entry;
+}
+
+void KeyReader::refuse(const char* key, std::string_view arrived, std::string_view expected, ErrorKind kind) {
+  if (error_.has_value()) return;
+  error_ = fail(kind, "{}: key \"{}{}\": arrived {}, expected {}", source_, prefix_, key, arrived, expected);
+}
+
+void KeyReader::absorb(const KeyReader& part) {
+  if (!error_.has_value()) error_ = part.error_;
+}
+
+int KeyReader::integer(const char* key, int otherwise, int least, int most) {
+  const Json* value = find(key);
+  if (value == nullptr) return otherwise;
+  const bool fits_signed = value->is_number_integer() && !value->is_number_unsigned() &&
+                           value->get<std::int64_t>() >= least && value->get<std::int64_t>() <= most;
+  const bool fits_unsigned = value->is_number_unsigned() && value->get<std::uint64_t>() <= INT64_MAX &&
+                             value->get<std::int64_t>() >= least && value->get<std::int64_t>() <= most;
+  if (fits_signed || fits_unsigned) return value->get<int>();
+  refuse(key, brief_json(*value), fmt::format("an integer from {} to {}", least, most));
+  return otherwise;
+}
+
+int KeyReader::integer_or_none(const char* key, int otherwise, int none, int least, int most) {
+  const auto entry = object_.find(key);
+  if (entry != object_.end() && entry->is_null()) return none;
+  return integer(key, otherwise, least, most);
+}
+
+double KeyReader::number(const char* key, double otherwise, double most, bool zero_allowed) {
+  const Json* value = find(key);
+  if (value == nullptr) return otherwise;
+  if (value->is_number()) {
+    const double number = value->get<double>();
+    if ((number > 0 || (zero_allowed && number == 0)) && number <= most) return number;
+  }
+  refuse(key, brief_json(*value),
+         fmt::format("a number {} {}", zero_allowed ? "from 0 to" : "above 0 and at most", most));
+  return otherwise;
+}
+
+double KeyReader::positive(const char* key, double otherwise, double most) {
+  return number(key, otherwise, most, false);
+}
+
+double KeyReader::non_negative(const char* key, double otherwise, double most) {
+  return number(key, otherwise, most, true);
+}
+
+bool KeyReader::boolean(const char* key, bool otherwise) {
+  const Json* value = find(key);
+  if (value == nullptr) return otherwise;
+  if (value->is_boolean()) return value->get<bool>();
+  refuse(key, brief_json(*value), "true or false");
+  return otherwise;
+}
+
+std::string KeyReader::text(const char* key, std::string otherwise) {
+  const Json* value = find(key);
+  if (value == nullptr) return otherwise;
+  if (value->is_string()) return value->get<std::string>();
+  refuse(key, brief_json(*value), "a string");
+  return otherwise;
+}
+
+}  // namespace latte

@@ -1,0 +1,375 @@
+#include "weights/loader.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "base/fail.h"
+#include "io/safetensors.h"
+#include "tensor/half.h"
+#include "weights/finite_scan.h"
+#include "weights/fold.h"
+#include "weights/tensor_names.h"
+
+namespace latte {
+namespace {
+
+namespace names = tensor_names;
+
+constexpr int kMostScanThreads = 16;
+
+template <class Stored>
+void widen(const TensorView& tensor, std::vector<float>& copy) {
+  const std::byte* data = static_cast<const std::byte*>(tensor.data);
+  for (std::size_t i = 0; i < copy.size(); ++i) {
+    Stored element;
+    std::memcpy(&element, data + i * sizeof(Stored), sizeof(Stored));  // the mapping may be misaligned
+    if constexpr (std::is_same_v<Stored, double>) {
+      copy[i] = static_cast<float>(element);
+    } else {
+      copy[i] = to_float(element);
+    }
+  }
+}
+
+std::vector<float> as_floats(const TensorView& tensor) {
+  std::vector<float> copy(tensor.bytes / dtype_bytes(tensor.dtype));
+  if (tensor.dtype == DType::kF64) widen<double>(tensor, copy);
+  if (tensor.dtype == DType::kF32) widen<float>(tensor, copy);
+  if (tensor.dtype == DType::kF16) widen<f16>(tensor, copy);
+  if (tensor.dtype == DType::kBf16) widen<bf16>(tensor, copy);
+  return copy;
+}
+
+/// Takes tensors out of a checkpoint one by one. The first thing that does not hold stays as the error; later calls
+/// then return empty views, so that loading reads as the list of what a model consists of.
+class Loader {
+ public:
+  Loader(Checkpoint checkpoint, const WeightSpec& spec);
+  Result<ModelWeights> run();
+
+ private:
+  void load_main();
+  void load_mtp();
+  LayerWeights load_layer(const std::string& prefix, FfnKind kind);
+  MlaWeights load_attention(const std::string& prefix);
+  FfnWeights load_ffn(const std::string& prefix, FfnKind kind);
+  ExpertWeights load_block(const std::string& prefix, std::int64_t width);
+  std::vector<ExpertWeights> load_experts(const std::string& prefix);
+  MtpWeights load_mtp_layer(int layer);
+  void write_report();
+  std::string drop_reason(std::size_t tensor) const;
+
+  const TensorView* take(const std::string& name, std::span<const std::int64_t> shape, std::string_view axes);
+  ConstMatRef matrix(const std::string& name, std::int64_t rows, std::int64_t cols, std::string_view axes);
+  ConstMatRef float_matrix(const std::string& name, std::int64_t rows, std::int64_t cols, std::string_view axes);
+  ConstMatRef vector(const std::string& name, std::int64_t size, std::string_view axes);
+  ConstMatRef view(const TensorView& tensor, std::int64_t rows, std::int64_t cols);
+  ConstMatRef copy(const TensorView& tensor, std::int64_t rows, std::int64_t cols);
+  bool has(const std::string& name) const { return weights_.checkpoint.find(name) != nullptr; }
+  bool has_layer(int layer) const { return std::find(layer_of_.begin(), layer_of_.end(), layer) != layer_of_.end(); }
+
+  const WeightSpec& spec_;
+  ModelWeights weights_;
+  std::string root_;                           // before every name: a text model inside a larger one
+  std::vector<int> layer_of_;                  // per tensor of the checkpoint, -1 outside layers
+  std::vector<bool> used_;                     // per tensor of the checkpoint
+  std::vector<const TensorView*> taken_;       // in the order of use
+  std::size_t taken_main_ = 0;                 // how many of them belong to the main model
+  std::map<int, std::string> dropped_layers_;  // MTP layers left out, with the reason
+  std::optional<Error> error_;
+  std::string missing_;  // the tensor that error_ is about, when it is simply absent
+};
+
+Loader::Loader(Checkpoint checkpoint, const WeightSpec& spec) : spec_(spec) {
+  weights_.checkpoint = std::move(checkpoint);
+  const std::string inner = "language_model.";
+  if (!has(std::string(names::kEmbed)) && has(inner + std::string(names::kEmbed))) root_ = inner;
+  const std::vector<TensorView>& tensors = weights_.checkpoint.tensors();
+  used_.resize(tensors.size());
+  const std::string layers = root_ + "model.layers.";
+  for (const TensorView& tensor : tensors) {
+    int layer = -1;
+    if (tensor.name.starts_with(layers)) {
+      const char* end = tensor.name.data() + tensor.name.size();
+      const auto [stop, code] = std::from_chars(tensor.name.data() + layers.size(), end, layer);
+      if (code != std::errc() || stop == end || *stop != '.') layer = -1;
+    }
+    layer_of_.push_back(layer);
+  }
+}
+
+Result<ModelWeights> Loader::run() {
+  load_main();
+  taken_main_ = taken_.size();
+  if (!error_) load_mtp();
+  if (error_) return *std::move(error_);
+  const int threads = std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kMostScanThreads);
+  if (const Status finite = check_finite_weights(taken_, threads); !finite) return finite.error();
+  write_report();
+  return std::move(weights_);
+}
+
+void Loader::load_main() {
+  weights_.embed = matrix(root_ + std::string(names::kEmbed), spec_.vocab, spec_.hidden, "vocab, D");
+  weights_.norm = vector(root_ + std::string(names::kNorm), spec_.hidden, "D");
+  weights_.head = spec_.tie_word_embeddings
+                      ? weights_.embed
+                      : matrix(root_ + std::string(names::kHead), spec_.vocab, spec_.hidden, "vocab, D");
+  for (std::size_t layer = 0; layer < spec_.layers.size() && !error_; ++layer) {
+    weights_.layers.push_back(load_layer(root_ + names::layer_prefix(static_cast<int>(layer)), spec_.layers[layer]));
+  }
+}
+
+LayerWeights Loader::load_layer(const std::string& prefix, FfnKind kind) {
+  return {.input_norm = vector(prefix + std::string(names::kInputNorm), spec_.hidden, "D"),
+          .post_attention_norm = vector(prefix + std::string(names::kPostAttentionNorm), spec_.hidden, "D"),
+          .attention = load_attention(prefix),
+          .ffn = load_ffn(prefix, kind)};
+}
+
+MlaWeights Loader::load_attention(const std::string& prefix) {
+  const MlaGeometry& g = spec_.geometry;
+  const auto name = [&](std::string_view part) { return prefix + std::string(part); };
+  const std::int64_t query_rows = std::int64_t{g.heads} * g.key_width();
+  MlaWeights mla;
+  if (spec_.q_lora_rank == 0) {
+    mla.q_proj = matrix(name(names::kQ), query_rows, spec_.hidden, "H*(n+p), D");
+  } else {
+    mla.q_a = matrix(name(names::kQA), spec_.q_lora_rank, spec_.hidden, "rq, D");
+    mla.q_a_norm = vector(name(names::kQANorm), spec_.q_lora_rank, "rq");
+    mla.q_b = matrix(name(names::kQB), query_rows, spec_.q_lora_rank, "H*(n+p), rq");
+  }
+  mla.kv_a = matrix(name(names::kKvA), g.latent_width(), spec_.hidden, "r+p, D");
+  mla.kv_a_norm = vector(name(names::kKvANorm), g.r, "r");
+  mla.o_proj = matrix(name(names::kO), spec_.hidden, std::int64_t{g.heads} * g.v, "D, H*v");
+
+  const TensorView* bias = weights_.checkpoint.find(name(names::kKvBBias));
+  if (bias != nullptr && !error_) {
+    error_ = fail(ErrorKind::kUnsupported, "[load] tensor \"{}\": a bias arrived, expected none on kv_b_proj; file {}",
+                  bias->name, bias->file);
+  }
+  const TensorView* kv_b = weights_.checkpoint.find(name(names::kKvB));
+  if (error_ || kv_b == nullptr || kv_b->shape.size() != 2) {
+    matrix(name(names::kKvB), g.heads * std::int64_t{g.expanded_width()}, g.r, "H*(n+v), r");  // for its error
+    return mla;
+  }
+  const ConstMatRef kv_b_rows = matrix(kv_b->name, kv_b->shape[0], kv_b->shape[1], "H*(n+v), r");
+  if (error_) return mla;
+  const Result<FoldedKvB> folded = fold_kv_b(kv_b_rows, g, kv_b->name, kv_b->file);
+  if (!folded) {
+    error_ = folded.error();
+    return mla;
+  }
+  mla.w_uk = folded->w_uk;
+  mla.w_uv = folded->w_uv;
+  return mla;
+}
+
+ExpertWeights Loader::load_block(const std::string& prefix, std::int64_t width) {
+  return {.gate = matrix(prefix + ".gate_proj.weight", width, spec_.hidden, "I, D"),
+          .up = matrix(prefix + ".up_proj.weight", width, spec_.hidden, "I, D"),
+          .down = matrix(prefix + ".down_proj.weight", spec_.hidden, width, "D, I")};
+}
+
+FfnWeights Loader::load_ffn(const std::string& prefix, FfnKind kind) {
+  FfnWeights ffn;
+  if (kind == FfnKind::kDense) {
+    ffn.dense = load_block(prefix + std::string(names::kDense), spec_.intermediate);
+    return ffn;
+  }
+  ffn.is_moe = true;
+  ffn.router = float_matrix(prefix + std::string(names::kRouter), spec_.experts, spec_.hidden, "E, D");
+  if (spec_.router_bias) ffn.router_bias = vector(prefix + std::string(names::kRouterBias), spec_.experts, "E");
+  ffn.experts = load_experts(prefix);
+  if (spec_.shared_experts > 0) {
+    ffn.shared =
+        load_block(prefix + std::string(names::kShared), std::int64_t{spec_.shared_experts} * spec_.moe_intermediate);
+  }
+  return ffn;
+}
+
+std::vector<ExpertWeights> Loader::load_experts(const std::string& prefix) {
+  const std::int64_t width = spec_.moe_intermediate;
+  const std::string fused = prefix + std::string(names::kFusedGateUp);
+  std::vector<ExpertWeights> experts;
+  if (!has(fused)) {
+    for (int e = 0; e < spec_.experts && !error_; ++e) experts.push_back(load_block(prefix + names::expert(e), width));
+    return experts;
+  }
+  const std::int64_t gate_up_shape[] = {spec_.experts, 2 * width, spec_.hidden};
+  const std::int64_t down_shape[] = {spec_.experts, spec_.hidden, width};
+  const TensorView* gate_up = take(fused, gate_up_shape, "E, 2I, D");
+  const TensorView* down = take(prefix + std::string(names::kFusedDown), down_shape, "E, D, I");
+  if (gate_up == nullptr || down == nullptr) return experts;
+  const ConstMatRef gate_up_rows = view(*gate_up, spec_.experts * 2 * width, spec_.hidden);
+  const ConstMatRef down_rows = view(*down, std::int64_t{spec_.experts} * spec_.hidden, width);
+  for (std::int64_t e = 0; e < spec_.experts; ++e) {
+    experts.push_back({.gate = gate_up_rows.rows_from(e * 2 * width, width),
+                       .up = gate_up_rows.rows_from(e * 2 * width + width, width),
+                       .down = down_rows.rows_from(e * spec_.hidden, spec_.hidden)});
+  }
+  return experts;
+}
+
+void Loader::load_mtp() {
+  const int layers = static_cast<int>(spec_.layers.size());
+  std::string& reason = weights_.report.mtp_reason;
+  if (spec_.nextn_layers == 0) reason = "num_nextn_predict_layers is 0";
+  for (int k = 0; k < spec_.nextn_layers; ++k) {
+    const int layer = layers + k;
+    if (!reason.empty()) {  // a later layer is of no use without the earlier ones
+      dropped_layers_[layer] = fmt::format("MTP layer {} is not loaded", layer - 1);
+      continue;
+    }
+    if (!has_layer(layer)) {
+      reason = fmt::format("no tensor of {}{}* in the checkpoint", root_, names::layer_prefix(layer));
+      continue;
+    }
+    const std::size_t taken_before = taken_.size();
+    const std::size_t copies_before = weights_.copies.size();
+    MtpWeights mtp = load_mtp_layer(layer);
+    if (!error_) {
+      weights_.mtp.push_back(std::move(mtp));
+      continue;
+    }
+    if (missing_.empty()) return;  // not absent but wrong: the whole load fails
+    reason = fmt::format("incomplete: {} missing", missing_);
+    dropped_layers_[layer] = reason;
+    for (std::size_t i = taken_before; i < taken_.size(); ++i) {
+      used_[static_cast<std::size_t>(taken_[i] - weights_.checkpoint.tensors().data())] = false;
+    }
+    taken_.resize(taken_before);
+    weights_.copies.resize(copies_before);
+    error_.reset();
+    missing_.clear();
+  }
+}
+
+MtpWeights Loader::load_mtp_layer(int layer) {
+  const std::string prefix = root_ + names::layer_prefix(layer);
+  const auto name = [&](std::string_view part) { return prefix + std::string(part); };
+  return {.enorm = vector(name(names::kMtpEmbeddingNorm), spec_.hidden, "D"),
+          .hnorm = vector(name(names::kMtpHiddenNorm), spec_.hidden, "D"),
+          .eh_proj = matrix(name(names::kMtpProjection), spec_.hidden, std::int64_t{2} * spec_.hidden, "D, 2D"),
+          .embed = has(name(names::kMtpEmbed)) ? matrix(name(names::kMtpEmbed), spec_.vocab, spec_.hidden, "vocab, D")
+                                               : weights_.embed,
+          .norm = has(name(names::kMtpNorm)) ? vector(name(names::kMtpNorm), spec_.hidden, "D") : weights_.norm,
+          .head = has(name(names::kMtpHead)) ? matrix(name(names::kMtpHead), spec_.vocab, spec_.hidden, "vocab, D")
+                                             : weights_.head,
+          .layer = load_layer(prefix, spec_.nextn_kind)};
+}
+
+const TensorView* Loader::take(const std::string& name, std::span<const std::int64_t> shape, std::string_view axes) {
+  if (error_) return nullptr;
+  const TensorView* tensor = weights_.checkpoint.find(name);
+  if (tensor == nullptr) {
+    missing_ = name;
+    error_ = fail(ErrorKind::kNotFound, "[load] tensor \"{}\": missing, expected {} ({}); folder {}", name,
+                  shape_text(shape), axes, weights_.checkpoint.directory());
+    return nullptr;
+  }
+  if (!is_float(tensor->dtype)) {
+    error_ = fail(ErrorKind::kUnsupported, "[load] tensor \"{}\": dtype {}, expected F32, BF16, F16 or F64; file {}",
+                  name, dtype_name(tensor->dtype), tensor->file);
+    return nullptr;
+  }
+  if (!std::equal(shape.begin(), shape.end(), tensor->shape.begin(), tensor->shape.end())) {
+    error_ = fail(
+        ErrorKind::kInvalidInput,
+        "[load] tensor \"{}\": shape {}, expected {} ({}): config.json and weights do not belong together; file {}",
+        name, shape_text(tensor->shape), shape_text(shape), axes, tensor->file);
+    return nullptr;
+  }
+  used_[static_cast<std::size_t>(tensor - weights_.checkpoint.tensors().data())] = true;
+  taken_.push_back(tensor);
+  return tensor;
+}
+
+ConstMatRef Loader::matrix(const std::string& name, std::int64_t rows, std::int64_t cols, std::string_view axes) {
+  const std::int64_t shape[] = {rows, cols};
+  const TensorView* tensor = take(name, shape, axes);
+  return tensor == nullptr ? ConstMatRef{} : view(*tensor, rows, cols);
+}
+
+ConstMatRef Loader::float_matrix(const std::string& name, std::int64_t rows, std::int64_t cols, std::string_view axes) {
+  const std::int64_t shape[] = {rows, cols};
+  const TensorView* tensor = take(name, shape, axes);
+  return tensor == nullptr ? ConstMatRef{} : copy(*tensor, rows, cols);
+}
+
+ConstMatRef Loader::vector(const std::string& name, std::int64_t size, std::string_view axes) {
+  const std::int64_t shape[] = {size};
+  const TensorView* tensor = take(name, shape, axes);
+  return tensor == nullptr ? ConstMatRef{} : copy(*tensor, 1, size);
+}
+
+ConstMatRef Loader::view(const TensorView& tensor, std::int64_t rows, std::int64_t cols) {
+  const bool readable = tensor.dtype == DType::kF32 || tensor.dtype == DType::kBf16;
+  if (!readable || !tensor.aligned) return copy(tensor, rows, cols);
+  return {tensor.data, tensor.dtype, rows, cols, cols};
+}
+
+ConstMatRef Loader::copy(const TensorView& tensor, std::int64_t rows, std::int64_t cols) {
+  weights_.copies.push_back(as_floats(tensor));
+  return {weights_.copies.back().data(), DType::kF32, rows, cols, cols};
+}
+
+std::string Loader::drop_reason(std::size_t index) const {
+  const std::string& name = weights_.checkpoint.tensors()[index].name;
+  if (name.ends_with(names::kInvFreqSuffix)) return "computed from the configuration";
+  if (spec_.tie_word_embeddings && name == root_ + std::string(names::kHead))
+    return "tied to " + root_ + std::string(names::kEmbed);
+  const int layer = layer_of_[index];
+  if (const auto left_out = dropped_layers_.find(layer); left_out != dropped_layers_.end()) return left_out->second;
+  const int layers = static_cast<int>(spec_.layers.size());
+  if (layer >= layers + spec_.nextn_layers) {
+    return fmt::format("layer {} is past num_hidden_layers {} and num_nextn_predict_layers {}", layer, layers,
+                       spec_.nextn_layers);
+  }
+  return "unknown name";
+}
+
+void Loader::write_report() {
+  LoadReport& report = weights_.report;
+  report.used = static_cast<std::int64_t>(taken_.size());
+  const std::vector<TensorView>& tensors = weights_.checkpoint.tensors();
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    if (!used_[i]) report.dropped.push_back({tensors[i].name, drop_reason(i)});
+  }
+  report.layers = static_cast<int>(weights_.layers.size());
+  report.folded_layers = report.layers;
+  report.mtp_present = !weights_.mtp.empty();
+  if (report.mtp_present) {
+    const std::string count = fmt::format("{} layer{}", weights_.mtp.size(), weights_.mtp.size() == 1 ? "" : "s");
+    report.mtp_reason = report.mtp_reason.empty() ? count : count + ", then " + report.mtp_reason;
+  }
+  std::map<DType, std::size_t> bytes_by_dtype;
+  for (std::size_t i = 0; i < taken_.size(); ++i) {
+    const TensorView& tensor = *taken_[i];
+    bytes_by_dtype[tensor.dtype] += tensor.bytes;
+    report.bytes += static_cast<std::int64_t>(tensor.bytes);
+    (i < taken_main_ ? report.parameters : report.mtp_parameters) +=
+        static_cast<std::int64_t>(tensor.bytes / dtype_bytes(tensor.dtype));
+  }
+  for (const std::vector<float>& floats : weights_.copies)
+    report.copied_bytes += static_cast<std::int64_t>(floats.size() * sizeof(float));
+  const auto by_bytes = [](const auto& a, const auto& b) { return a.second < b.second; };
+  report.stored_dtype = std::max_element(bytes_by_dtype.begin(), bytes_by_dtype.end(), by_bytes)->first;
+  const MlaGeometry& g = spec_.geometry;
+  const std::int64_t element_bytes = report.stored_dtype == DType::kF32 ? 4 : 2;
+  report.expanded_bytes_per_token = element_bytes * report.layers * g.heads * (g.key_width() + g.v);
+  report.latent_bytes_per_token = element_bytes * report.layers * g.latent_width();
+}
+
+}  // namespace
+
+Result<ModelWeights> load_weights(Checkpoint checkpoint, const WeightSpec& spec) {
+  return Loader(std::move(checkpoint), spec).run();
+}
+
+}  // namespace latte
