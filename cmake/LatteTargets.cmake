@@ -9,9 +9,12 @@ pkg_check_modules(zstd REQUIRED IMPORTED_TARGET libzstd)
 
 add_library(latte_flags INTERFACE)
 target_include_directories(latte_flags INTERFACE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include)
-target_compile_options(latte_flags INTERFACE -Wall -Wextra -Werror -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
+target_compile_options(latte_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
                                              -ffp-contract=off -fno-math-errno)
 target_link_libraries(latte_flags INTERFACE Threads::Threads fmt::fmt)
+if(LATTE_WERROR)
+  target_compile_options(latte_flags INTERFACE -Werror)
+endif()
 if(LATTE_SANITIZE)
   target_compile_options(latte_flags INTERFACE -fsanitize=${LATTE_SANITIZE} -fno-omit-frame-pointer)
   target_link_options(latte_flags INTERFACE -fsanitize=${LATTE_SANITIZE})
