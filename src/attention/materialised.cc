@@ -34,7 +34,7 @@ void attend_materialised(const MlaStepArgs& a) {
     const int rows = chunk.end - chunk.begin;
     const KeyRows keys = workspace_rows(a.buffers.keys, &key_page, g.heads, rows);
     const KeyRows values = workspace_rows(a.buffers.values, &value_page, g.heads, rows);
-    a.backend.expand_latent({a.latent, chunk.begin, chunk.end, a.weights.w_uk_Hnr, a.weights.w_uv_Hvr, keys, values});
+    a.backend.expand_latent({a.latent, chunk.begin, chunk.end, a.weights.w_uk, a.weights.w_uv, g.p, keys, values});
 
     // A lane's queries are every H-th row of the packed [L * H, n + p] matrix.
     const AttendSequence sequence{

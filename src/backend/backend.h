@@ -157,6 +157,7 @@ struct ExpandArgs {
   KeyRows latent;
   int begin = 0, end = 0;
   ConstStackRef w_uk_Hnr, w_uv_Hvr;
+  int rope_width = 0;  ///< p
   KeyRows keys, values;
 };
 

@@ -15,7 +15,7 @@ Result<Model> load_model(const std::string& directory) {
   Result<ModelWeights> weights = load_weights(std::move(*checkpoint), weight_spec(*config));
   if (!weights.ok()) return weights.error();
   Model model{.config = std::move(*config), .weights = std::move(*weights), .rope = {}, .softmax_scale = 1};
-  model.rope = make_rope_table(model.config);
+  model.rope = rope_table(model.config.rope, model.config.geometry.p);
   model.softmax_scale = softmax_scale(model.config);
   return model;
 }

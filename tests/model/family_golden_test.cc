@@ -1,0 +1,155 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "device/open_backend.h"
+#include "support/golden.h"
+#include "support/teacher_forced.h"
+#include "support/tolerance.h"
+
+namespace latte {
+namespace {
+
+using testing::TeacherForcedLogits;
+using testing::TeacherForcedRun;
+
+/// A family folder on a backend.
+struct Subject {
+  std::string family;
+  std::string device;
+  std::string isa = "auto";
+};
+
+std::string subject_name(const ::testing::TestParamInfo<Subject>& info) {
+  return info.param.family + "_" + info.param.device + "_" + info.param.isa;
+}
+
+std::string family_folder(const std::string& family) {
+  const std::string committed = std::string(LATTE_SOURCE_DIR) + "/tests/data/families/" + family;
+  if (std::filesystem::exists(committed)) return committed;
+  const auto data = testing::test_data_folder();
+  return data.has_value() ? *data + "/models/families/" + family : "";
+}
+
+class FamilyGolden : public ::testing::TestWithParam<Subject> {
+ protected:
+  void SetUp() override {
+    const std::string folder = family_folder(GetParam().family);
+    if (folder.empty()) GTEST_SKIP() << "LATTE_TEST_DATA is not set and the folder is not committed";
+    Result<std::unique_ptr<Backend>> backend =
+        open_backend({.device = GetParam().device, .isa = GetParam().isa, .threads = 2, .compute = DType::kF32});
+    if (!backend.ok() && backend.error().kind == ErrorKind::kUnsupported) GTEST_SKIP() << backend.error().message;
+    ASSERT_TRUE(backend.ok()) << backend.error().message;
+    backend_ = std::move(*backend);
+    Result<Model> model = load_model(folder);
+    ASSERT_TRUE(model.ok()) << model.error().message;
+    model_.emplace(std::move(*model));
+    golden_ = folder + "/golden.safetensors";
+    auto ids = testing::read_golden_ids(golden_, "ids");
+    ASSERT_TRUE(ids.ok()) << ids.error().message;
+    ids_ = *ids;
+  }
+
+  bool reference() const { return GetParam().device == "reference"; }
+  double bound() const { return reference() ? testing::kModelReference : testing::kModelF32; }
+  DType cache() const { return reference() ? DType::kF64 : DType::kF32; }
+
+  TeacherForcedLogits run(TeacherForcedRun how) {
+    how.cache_dtype = cache();
+    auto logits = testing::teacher_forced(*model_, *backend_, ids_, how);
+    EXPECT_TRUE(logits.ok()) << logits.error().message;
+    return logits.ok() ? *logits : TeacherForcedLogits{};
+  }
+
+  void expect_golden(const std::string& array, const std::vector<float>& logits, const std::string& what) {
+    const auto golden = testing::read_golden_matrix(golden_, array);
+    ASSERT_TRUE(golden.ok()) << golden.error().message;
+    EXPECT_LT(testing::max_relative_difference(logits, golden->values), bound()) << array << ": " << what;
+  }
+
+  void expect_all_golden(const TeacherForcedRun& how, const std::string& what) {
+    const TeacherForcedLogits logits = run(how);
+    expect_golden("logits", logits.main, what);
+    if (model_->has_mtp()) expect_golden("mtp_logits", logits.mtp, what);
+  }
+
+  std::optional<Model> model_;
+  std::unique_ptr<Backend> backend_;
+  std::string golden_;
+  std::vector<TokenId> ids_;
+};
+
+TEST_P(FamilyGolden, PromptAtOnce) { expect_all_golden({.steps = {56}}, "one step"); }
+
+TEST_P(FamilyGolden, PromptInPiecesThenSteps) { expect_all_golden({.steps = testing::parse_steps("7,41,1x8")}, "7 + 41 + 1x8"); }
+
+TEST_P(FamilyGolden, VerifyRowsAfterThePrompt) {
+  for (int rows = 2; rows <= 8; ++rows) {
+    std::vector<int> steps = {48, rows};
+    if (rows < 8) steps.push_back(8 - rows);
+    expect_all_golden({.steps = steps}, "48 + " + std::to_string(rows));
+  }
+}
+
+TEST_P(FamilyGolden, ForcedAbsorbed) {
+  const TeacherForcedLogits logits = run({.steps = {7, 41, 5, 3}, .path = MlaPath::kAbsorbed});
+  expect_golden("logits", logits.main, "absorbed");
+  if (model_->has_mtp()) expect_golden("mtp_logits", logits.mtp, "absorbed");
+  EXPECT_EQ(logits.paths.absorbed_steps, 4);
+  EXPECT_EQ(logits.paths.materialised_steps, 0);
+}
+
+TEST_P(FamilyGolden, ForcedMaterialised) {
+  const TeacherForcedLogits logits = run({.steps = {7, 41, 5, 3}, .path = MlaPath::kMaterialised});
+  expect_golden("logits", logits.main, "materialised");
+  if (model_->has_mtp()) expect_golden("mtp_logits", logits.mtp, "materialised");
+  EXPECT_EQ(logits.paths.absorbed_steps, 0);
+  EXPECT_EQ(logits.paths.materialised_steps, 4);
+}
+
+TEST_P(FamilyGolden, RewindAndRedo) {
+  expect_all_golden({.steps = {48, 1, 7}, .redo = 5}, "redo 5");
+  expect_all_golden({.steps = {20, 20, 16}, .redo = 3}, "redo 3");
+}
+
+TEST_P(FamilyGolden, GeneratedRowsKeepTheirBitsUnderAnyCutAndRewind) {
+  if (reference()) GTEST_SKIP() << "bits are promised on devices; the reference is the measure of tolerance";
+  const TeacherForcedLogits one = run({.steps = testing::parse_steps("40,1x16")});
+  for (const char* cut : {"40,16", "40,2x8", "40,3,5,8", "40,7,9", "40,15,1"}) {
+    for (const int redo : {0, 2}) {
+      const TeacherForcedLogits other = run({.steps = testing::parse_steps(cut), .redo = redo, .redo_from = 1});
+      EXPECT_EQ(one.main, other.main) << cut << " redo " << redo;
+      EXPECT_EQ(one.mtp, other.mtp) << cut << " redo " << redo;
+    }
+  }
+}
+
+TEST_P(FamilyGolden, ChainedMtpStep) {
+  if (!model_->has_mtp()) GTEST_SKIP() << "the checkpoint has no MTP layer";
+  const auto logits = testing::chained_mtp_logits(*model_, *backend_, ids_, cache());
+  ASSERT_TRUE(logits.ok()) << logits.error().message;
+  expect_golden("mtp2_logits", *logits, "second draft step");
+}
+
+TEST_P(FamilyGolden, LaterTokensDoNotReachEarlierRows) {
+  const TeacherForcedLogits all = run({.steps = {56}});
+  const std::vector<TokenId> whole = ids_;
+  ids_.resize(20);
+  const TeacherForcedLogits start = run({.steps = {20}});
+  ids_ = whole;
+  EXPECT_LT(testing::max_relative_difference(std::span(start.main), std::span(all.main).first(start.main.size())), bound());
+}
+
+std::vector<Subject> subjects() {
+  std::vector<Subject> all;
+  for (const char* family : {"deepseek_v3", "kimi_k2", "moonlight", "deepseek_v3_negbias"}) {
+    all.push_back({family, "reference"});
+    for (const char* isa : {"scalar", "avx2", "avx512", "avx512_bf16"}) all.push_back({family, "cpu", isa});
+  }
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, FamilyGolden, ::testing::ValuesIn(subjects()), subject_name);
+
+}  // namespace
+}  // namespace latte

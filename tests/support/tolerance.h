@@ -1,0 +1,41 @@
+#pragma once
+
+#include "backend/backend.h"
+
+namespace latte::testing {
+
+// Tolerances of max|a-b| / max|b| against the double reference, each stated once.
+
+/// Copies, roundings and choices: nothing is summed, so nothing may differ.
+inline constexpr double kExact = 0;
+
+/// Sums of up to a few thousand products in float: an error of some 2^-24 a term grows like the square root of the
+/// terms, and exp2, sigmoid and the square root of a device add a few units in the last place.
+inline constexpr double kFloatSums = 4e-6;
+
+/// Attention in float: errors of the scores (|score| up to 30, so 2^-24 * 30 and the sum's own) pass through the
+/// exponential.
+inline constexpr double kFloatAttention = 1e-5;
+
+/// Instruction sets with bf16 dot products round each activation to 8 bits of mantissa: 2^-9 a factor, averaged over
+/// the sum but not below 2^-9 for the shortest sums, twice in the gated blocks and in attention (queries, then
+/// weights).
+inline constexpr double kBf16Products = 1.2e-2;
+
+/// Logits of a whole model of F32 weights: the double reference against goldens that were rounded to float or computed
+/// in float (their noise is up to 2.8e-5 of logits near 25), and float backends, whose errors grow over the layers.
+inline constexpr double kModelReference = 1e-5;
+inline constexpr double kModelF32 = 2e-5;
+
+/// Whether this backend rounds activations to bf16 before it multiplies them with bf16 weights or keys.
+inline bool rounds_to_bf16(const BackendInfo& info) { return info.isa.find("bf16") != std::string::npos; }
+
+/// The tolerance of sums over operands of type `dtype`.
+inline double sum_tolerance(DType dtype, const BackendInfo& info) {
+  return dtype == DType::kBf16 && rounds_to_bf16(info) ? kBf16Products : kFloatSums;
+}
+inline double attention_tolerance(DType dtype, const BackendInfo& info) {
+  return dtype == DType::kBf16 && rounds_to_bf16(info) ? kBf16Products : kFloatAttention;
+}
+
+}  // namespace latte::testing
