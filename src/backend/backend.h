@@ -151,8 +151,7 @@ struct StoreRowsArgs {
 
 /// Materialises latent rows [begin, end): K[h, i, :] = [w_uk[h] c_i ; k_pe_i], V[h, i, :] = w_uv[h] c_i with
 /// row i = begin + i of `latent` = [c (r) | k_pe (p)]. K is [H, end - begin, n + p] and V [H, end - begin, v] as KeyRows of one page,
-/// lane = head, dtype F32 (reference: F64). Rows of K are packed: keys.row_stride is n + p, which is what tells p; latent rows may be
-/// wider than r + p.
+/// lane = head, dtype F32 (reference: F64). Rows of all three may be wider than what they hold.
 struct ExpandArgs {
   KeyRows latent;
   int begin = 0, end = 0;

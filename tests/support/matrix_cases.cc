@@ -54,7 +54,7 @@ OperationCase matmul_case(DType dtype, int rows, int outputs, int summed) {
                              [state] { return state->y.poison_intact() && state->second_y.poison_intact(); }};
   };
   return {fmt::format("matmul/{}_M{}_N{}_K{}", type_word(dtype), rows, outputs, summed), rows, true, prepare,
-          [dtype](const BackendInfo& info) { return sum_tolerance(dtype, info); }};
+          [dtype](bool rounds) { return sum_tolerance(dtype, rounds); }};
 }
 
 OperationCase head_matmul_case(DType dtype, HeadSum sum, int rows, int heads, int outputs, int summed) {
@@ -94,7 +94,7 @@ OperationCase head_matmul_case(DType dtype, HeadSum sum, int rows, int heads, in
   };
   return {fmt::format("head_matmul/{}_{}_L{}_H{}_N{}_K{}", sum == HeadSum::kCols ? "cols" : "rows", type_word(dtype),
                       rows, heads, outputs, summed),
-          rows, true, prepare, [dtype](const BackendInfo& info) { return sum_tolerance(dtype, info); }};
+          rows, true, prepare, [dtype](bool rounds) { return sum_tolerance(dtype, rounds); }};
 }
 
 struct ExpandShape {
@@ -134,8 +134,14 @@ OperationCase expand_case(const ExpandShape& shape) {
                                KeyRows values = state->values.ref(count);
                                keys.lane_stride = static_cast<std::int64_t>(count) * (n + p);
                                values.lane_stride = static_cast<std::int64_t>(count) * v;
-                               backend.expand_latent({state->latent.ref(end), shape.begin, end, state->w_uk.ref(),
-                                                      state->w_uv.ref(), p, keys, values});
+                               backend.expand_latent({.latent = state->latent.ref(end),
+                                                      .begin = shape.begin,
+                                                      .end = end,
+                                                      .w_uk_Hnr = state->w_uk.ref(),
+                                                      .w_uv_Hvr = state->w_uv.ref(),
+                                                      .rope_width = p,
+                                                      .keys = keys,
+                                                      .values = values});
                              },
                              [=] {
                                RowValues expanded;
@@ -155,7 +161,7 @@ OperationCase expand_case(const ExpandShape& shape) {
   return {fmt::format("expand_latent/{}_{}cache_H{}_r{}_p{}_n{}_v{}_begin{}_rows{}{}", type_word(shape.weights),
                       type_word(shape.cache), shape.heads, shape.r, shape.p, shape.n, shape.v, shape.begin, shape.rows,
                       shape.wide_latent ? "_wide" : ""),
-          shape.rows, false, prepare, [shape](const BackendInfo& info) { return sum_tolerance(shape.weights, info); }};
+          shape.rows, false, prepare, [shape](bool rounds) { return sum_tolerance(shape.weights, rounds); }};
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "backend/backend.h"
+#include "tensor/dtype.h"
 
 namespace latte::testing {
 
@@ -17,7 +17,7 @@ inline constexpr double kFloatSums = 4e-6;
 /// exponential.
 inline constexpr double kFloatAttention = 1e-5;
 
-/// Instruction sets with bf16 dot products round each activation to 8 bits of mantissa: 2^-9 a factor, averaged over
+/// A backend told to compute in bf16 rounds each activation to 8 bits of mantissa: 2^-9 a factor, averaged over
 /// the sum but not below 2^-9 for the shortest sums, twice in the gated blocks and in attention (queries, then
 /// weights).
 inline constexpr double kBf16Products = 1.2e-2;
@@ -27,15 +27,12 @@ inline constexpr double kBf16Products = 1.2e-2;
 inline constexpr double kModelReference = 1e-5;
 inline constexpr double kModelF32 = 2e-5;
 
-/// Whether this backend rounds activations to bf16 before it multiplies them with bf16 weights or keys.
-inline bool rounds_to_bf16(const BackendInfo& info) { return info.isa.find("bf16") != std::string::npos; }
-
 /// The tolerance of sums over operands of type `dtype`.
-inline double sum_tolerance(DType dtype, const BackendInfo& info) {
-  return dtype == DType::kBf16 && rounds_to_bf16(info) ? kBf16Products : kFloatSums;
+inline double sum_tolerance(DType dtype, bool rounds_to_bf16) {
+  return dtype == DType::kBf16 && rounds_to_bf16 ? kBf16Products : kFloatSums;
 }
-inline double attention_tolerance(DType dtype, const BackendInfo& info) {
-  return dtype == DType::kBf16 && rounds_to_bf16(info) ? kBf16Products : kFloatAttention;
+inline double attention_tolerance(DType dtype, bool rounds_to_bf16) {
+  return dtype == DType::kBf16 && rounds_to_bf16 ? kBf16Products : kFloatAttention;
 }
 
 }  // namespace latte::testing

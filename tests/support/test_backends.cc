@@ -1,0 +1,26 @@
+#include "support/test_backends.h"
+
+#include <fmt/format.h>
+
+#include "device/cpu/cpu_backend.h"
+
+namespace latte::testing {
+
+std::string CpuChoice::name() const {
+  return fmt::format("{}_{}thread{}{}", isa, threads, threads == 1 ? "" : "s", compute == DType::kBf16 ? "_bf16" : "");
+}
+
+std::vector<CpuChoice> cpu_choices() {
+  std::vector<CpuChoice> choices;
+  for (const char* isa : {"scalar", "avx2", "avx512", "avx512_bf16"}) {
+    for (const int threads : {1, 2}) choices.push_back({isa, threads});
+  }
+  for (const int threads : {1, 2}) choices.push_back({"avx512_bf16", threads, DType::kBf16});
+  return choices;
+}
+
+Result<std::unique_ptr<Backend>> open_cpu(const CpuChoice& choice) {
+  return CpuBackend::open({.isa = choice.isa, .threads = choice.threads, .compute = choice.compute});
+}
+
+}  // namespace latte::testing

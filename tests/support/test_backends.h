@@ -1,0 +1,29 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+
+namespace latte::testing {
+
+/// A way to open the cpu backend.
+struct CpuChoice {
+  std::string isa;
+  int threads = 1;
+  DType compute = DType::kF32;
+
+  /// Whether activations are rounded to bf16 before they meet bf16 operands.
+  bool rounds_to_bf16() const { return compute == DType::kBf16 && isa == "avx512_bf16"; }
+  /// "avx2_2threads", for the name of a test.
+  std::string name() const;
+};
+
+/// Every instruction set there is, whether or not this processor has it, on 1 and 2 threads.
+std::vector<CpuChoice> cpu_choices();
+
+/// The backend, or why this machine lacks it: tests skip with the message.
+Result<std::unique_ptr<Backend>> open_cpu(const CpuChoice& choice);
+
+}  // namespace latte::testing
