@@ -1,0 +1,196 @@
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "device/cpu/cpu_backend.h"
+#include "device/cpu/fold.h"
+
+// Attention over a list of chunks: one task per (sequence, slot, lane, group of packed rows).
+
+namespace latte {
+namespace {
+
+LaneRows lane_rows(const KeyRows& rows, int lane) {
+  expects(rows.dtype == DType::kF32 || rows.dtype == DType::kBf16, "keys and values on cpu are F32 or BF16");
+  return {.pages = rows.pages,
+          .page_rows = rows.page_rows,
+          .row_stride = rows.row_stride,
+          .lane_offset = lane * rows.lane_stride,
+          .bf16 = rows.dtype == DType::kBf16};
+}
+
+bool same_rows(const KeyRows& a, const KeyRows& b) {
+  return a.pages == b.pages && a.page_rows == b.page_rows && a.row_stride == b.row_stride &&
+         a.lane_stride == b.lane_stride && a.dtype == b.dtype;
+}
+
+/// Where row `row` of a slot's lane lies in the partials.
+std::int64_t partial_row(const Partials& partials, int slot, int lane, std::int64_t row) {
+  return (static_cast<std::int64_t>(slot) * partials.lanes + lane) * partials.rows + row;
+}
+
+}  // namespace
+
+/// Brings chunks of one slot together; within a slot the listed order stays.
+void CpuBackend::list_chunks(const AttendArgs& args) {
+  chunk_order_.resize(args.chunks.size());
+  std::iota(chunk_order_.begin(), chunk_order_.end(), 0);
+  std::sort(chunk_order_.begin(), chunk_order_.end(), [&](int a, int b) {
+    const KvChunk& chunk_a = args.chunks[static_cast<std::size_t>(a)];
+    const KvChunk& chunk_b = args.chunks[static_cast<std::size_t>(b)];
+    if (chunk_a.sequence != chunk_b.sequence) return chunk_a.sequence < chunk_b.sequence;
+    if (chunk_a.slot != chunk_b.slot) return chunk_a.slot < chunk_b.slot;
+    return a < b;
+  });
+}
+
+/// Cuts the work into tasks and gives each thread a contiguous range of about equal cost. Groups of rows are as tall as
+/// leaves enough tasks for all threads; a row's bits do not depend on its group.
+void CpuBackend::list_attend_tasks(const AttendArgs& args) {
+  const int threads = pool_->threads();
+  std::int64_t tallest_groups = 0;
+  const auto for_slots = [&](auto&& visit) {
+    for (std::size_t first = 0; first < chunk_order_.size();) {
+      const KvChunk& head = args.chunks[static_cast<std::size_t>(chunk_order_[first])];
+      std::size_t last = first + 1;
+      for (; last < chunk_order_.size(); ++last) {
+        const KvChunk& next = args.chunks[static_cast<std::size_t>(chunk_order_[last])];
+        if (next.sequence != head.sequence || next.slot != head.slot) break;
+      }
+      visit(static_cast<int>(first), static_cast<int>(last - first), head);
+      first = last;
+    }
+  };
+  const auto groups_of = [&](int group_rows) {
+    std::int64_t tasks = 0;
+    for_slots([&](int, int, const KvChunk& head) {
+      const std::int64_t rows = args.sequences[static_cast<std::size_t>(head.sequence)].q_WK.rows;
+      tasks += (rows + group_rows - 1) / group_rows * args.lanes;
+    });
+    return tasks;
+  };
+  int group_rows = kernels_.group_rows;
+  tallest_groups = groups_of(group_rows);
+  for (std::int64_t tasks = tallest_groups;
+       group_rows > kernels_.vector_width && tasks % threads != 0 && tasks < 4 * threads;) {
+    group_rows /= 2;
+    tasks = groups_of(group_rows);
+  }
+
+  attend_tasks_.clear();
+  double total = 0;
+  const auto cost = [&](const AttendTask& task) {
+    double keys = 0;
+    for (int i = 0; i < task.chunk_count; ++i) {
+      const KvChunk& chunk =
+          args.chunks[static_cast<std::size_t>(chunk_order_[static_cast<std::size_t>(task.first_chunk + i)])];
+      const AttendSequence& sequence = args.sequences[static_cast<std::size_t>(chunk.sequence)];
+      const int visible = sequence.first_query_pos + (task.first_row + task.rows - 1) / args.rows_per_query + 1;
+      keys += std::max(0, std::min(chunk.end, visible) - chunk.begin);
+    }
+    const int vectors = (task.rows + kernels_.vector_width - 1) / kernels_.vector_width;
+    return (keys + kKeyBlock) * (vectors + 0.5);  // half a vector for reading the keys
+  };
+  for_slots([&](int first, int count, const KvChunk& head) {
+    const auto rows = static_cast<int>(args.sequences[static_cast<std::size_t>(head.sequence)].q_WK.rows);
+    for (int lane = 0; lane < args.lanes; ++lane) {
+      for (int row = 0; row < rows; row += group_rows) {
+        attend_tasks_.push_back({first, count, lane, row, std::min(group_rows, rows - row)});
+        total += cost(attend_tasks_.back());
+      }
+    }
+  });
+  double at = 0;
+  std::size_t thread = 0;
+  first_task_[0] = 0;
+  for (std::size_t i = 0; i < attend_tasks_.size(); ++i) {
+    const double middle = at + cost(attend_tasks_[i]) / 2;
+    while (middle * threads >= total * static_cast<double>(thread + 1)) first_task_[++thread] = static_cast<int>(i);
+    at += cost(attend_tasks_[i]);
+  }
+  while (thread < static_cast<std::size_t>(threads)) first_task_[++thread] = static_cast<int>(attend_tasks_.size());
+}
+
+void CpuBackend::run_attend_task(const AttendArgs& args, const AttendTask& task, Scratch& scratch) const {
+  const int key_width = args.key_width;
+  const int value_width = args.value_width;
+  const KvChunk& head = args.chunks[static_cast<std::size_t>(chunk_order_[static_cast<std::size_t>(task.first_chunk)])];
+  const AttendSequence& sequence = args.sequences[static_cast<std::size_t>(head.sequence)];
+  const int group_rows = kernels_.group_rows;
+
+  auto* q_KW = scratch.get<float>(0);
+  float* leaf_o = q_KW + static_cast<std::int64_t>(group_rows) * key_width;
+  float* leaf_sums = leaf_o + static_cast<std::int64_t>(group_rows) * value_width;
+  auto* visible = reinterpret_cast<int*>(leaf_sums + group_rows);
+  float* leaf_scratch = leaf_sums + 2 * static_cast<std::int64_t>(group_rows);
+  const auto* q = static_cast<const float*>(sequence.q_WK.data) + task.lane * sequence.q_lane_stride;
+  kernels_.transpose_queries(q + task.first_row * sequence.q_WK.row_stride, sequence.q_WK.row_stride, task.rows,
+                             key_width, q_KW);
+  for (int i = 0; i < task.rows; ++i) {
+    visible[i] = sequence.first_query_pos + (task.first_row + i) / args.rows_per_query + 1;
+  }
+
+  const std::int64_t slot_row = partial_row(args.partials, head.slot, task.lane, sequence.first_row + task.first_row);
+  float* slot_o = static_cast<float*>(args.partials.o) + slot_row * value_width;
+  float* slot_sums = static_cast<float*>(args.partials.log2_sums) + slot_row;
+  for (int i = 0; i < task.chunk_count; ++i) {
+    const KvChunk& chunk =
+        args.chunks[static_cast<std::size_t>(chunk_order_[static_cast<std::size_t>(task.first_chunk + i)])];
+    float* o = chunk.opens_slot ? slot_o : leaf_o;
+    float* sums = chunk.opens_slot ? slot_sums : leaf_sums;
+    kernels_.attend_leaf({.q_KW = q_KW,
+                          .rows = task.rows,
+                          .visible = visible,
+                          .keys = lane_rows(sequence.keys, task.lane),
+                          .values = lane_rows(sequence.values, task.lane),
+                          .values_are_keys = value_width <= key_width && same_rows(sequence.keys, sequence.values),
+                          .first_key_pos = sequence.first_key_pos,
+                          .begin = chunk.begin,
+                          .end = std::min(chunk.end, sequence.first_key_pos + sequence.keys.rows),
+                          .key_width = key_width,
+                          .value_width = value_width,
+                          .scale_log2 = static_cast<float>(args.scale_log2),
+                          .scratch = leaf_scratch,
+                          .o = o,
+                          .log2_sums = sums});
+    if (chunk.opens_slot) continue;
+    for (int row = 0; row < task.rows; ++row) {
+      fold_state(kernels_, {slot_o + row * static_cast<std::int64_t>(value_width), slot_sums + row},
+                 leaf_o + row * value_width, leaf_sums[row], value_width);
+    }
+  }
+}
+
+void CpuBackend::attend_partial(const AttendArgs& args) {
+  expects(args.partials.dtype == DType::kF32, "partials on cpu are F32");
+  expects(args.partials.lanes == args.lanes && args.partials.width == args.value_width, "partials fit the call");
+  expects(args.rows_per_query > 0 && args.lanes > 0, "packed rows belong to queries of lanes");
+  for (const AttendSequence& sequence : args.sequences) {
+    expects(sequence.q_WK.dtype == DType::kF32 && sequence.q_WK.cols == args.key_width,
+            "packed rows are F32 of the key width");
+    expects(sequence.first_row >= 0 && sequence.first_row + sequence.q_WK.rows <= args.partials.rows,
+            "partials hold every row");
+  }
+  for (const KvChunk& chunk : args.chunks) {
+    expects(chunk.sequence >= 0 && static_cast<std::size_t>(chunk.sequence) < args.sequences.size(),
+            "a chunk names its sequence");
+    expects(chunk.slot >= 0 && chunk.slot < args.partials.slots, "a chunk's slot exists");
+    expects(chunk.begin >= args.sequences[static_cast<std::size_t>(chunk.sequence)].first_key_pos,
+            "a chunk's keys exist");
+  }
+  list_chunks(args);
+  list_attend_tasks(args);
+  const std::int64_t group_rows = kernels_.group_rows;
+  const std::int64_t floats = group_rows * (args.key_width + args.value_width + 2) +
+                              leaf_scratch_floats(kernels_, args.key_width, args.value_width);
+  for (Scratch& scratch : thread_scratch_) scratch.get<float>(floats);
+  pool_->run(pool_->threads(), [&](int part, int thread) {
+    const auto at = static_cast<std::size_t>(part);
+    for (int task = first_task_[at]; task < first_task_[at + 1]; ++task) {
+      run_attend_task(args, attend_tasks_[static_cast<std::size_t>(task)],
+                      thread_scratch_[static_cast<std::size_t>(thread)]);
+    }
+  });
+}
+
+}  // namespace latte

@@ -1,0 +1,117 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+#include "base/thread_pool.h"
+#include "device/cpu/kernel_table.h"
+#include "device/cpu/product_launch.h"
+#include "device/cpu/scratch.h"
+
+namespace latte {
+
+/// How the processor is used.
+struct CpuOptions {
+  std::string isa = "auto";  ///< "auto", "scalar", "avx2", "avx512", "avx512_bf16"
+  int threads = 0;           ///< 0: one per physical core available to the process
+  /// kBf16: where the instruction set multiplies bf16 pairs, activations are rounded to bf16 for products with bf16
+  /// weights. kF32, and every other instruction set: bf16 weights are expanded exactly and multiplied in f32.
+  DType compute = DType::kF32;
+};
+
+/// The processor. Activations are F32; weights F32 or BF16; cached rows BF16 or F32; partials F32.
+/// The instruction set is chosen once at open; within one, equal inputs give equal bits whatever the thread count.
+class CpuBackend final : public Backend {
+ public:
+  /// Errors: an instruction set the processor lacks, an impossible thread count, a compute type other than F32 or BF16.
+  static Result<std::unique_ptr<Backend>> open(const CpuOptions& options);
+
+  const BackendInfo& info() const override { return info_; }
+
+  Result<DeviceBuffer> allocate(std::size_t bytes) override;
+  void upload(std::span<const double> x, MatRef to) override;
+  void download(ConstMatRef from, std::span<float> x) override;
+  void copy(ConstMatRef from, MatRef to) override;
+  void read_rows(const KeyRows& rows, int begin, int end, int width, std::span<std::byte> to) override;
+  void write_rows(std::span<const std::byte> from, const KeyRows& rows, int begin, int end, int width) override;
+
+  void embed(const EmbedArgs& args) override;
+  void rms_norm(const RmsNormArgs& args) override;
+  void matmul(const MatmulArgs& args) override;
+  void head_matmul(const HeadMatmulArgs& args) override;
+  void rope(const RopeArgs& args) override;
+  void store_rows(const StoreRowsArgs& args) override;
+  void expand_latent(const ExpandArgs& args) override;
+  void attend_partial(const AttendArgs& args) override;
+  void merge_partials(const MergeArgs& args) override;
+  void route(const RouteArgs& args) override;
+  void experts(const ExpertsArgs& args) override;
+  void ffn(const FfnArgs& args) override;
+
+  std::int64_t first_nonfinite_row(ConstMatRef x) override;
+  Status synchronize() override { return {}; }
+
+ private:
+  /// One task of attend_partial: a group of packed rows of one lane over all chunks of one slot.
+  struct AttendTask {
+    int first_chunk = 0;  ///< into chunk_order_
+    int chunk_count = 0;
+    int lane = 0;
+    int first_row = 0;
+    int rows = 0;
+  };
+  /// The rows that chose one expert, or all rows for the shared one.
+  struct ExpertRows {
+    const ExpertWeights* weights = nullptr;
+    std::int64_t first = 0;  ///< into the packed rows
+    std::int64_t count = 0;
+    std::int64_t first_hidden = 0;  ///< floats before its hidden rows
+  };
+
+  CpuBackend(const KernelTable& kernels, std::unique_ptr<ThreadPool> pool, bool round_activations);
+
+  /// Calls fn(row, thread) for every row; on all threads when there is work for them.
+  template <class Fn>
+  void for_rows(std::int64_t rows, std::int64_t cost_per_row, Fn&& fn);
+
+  bool rounds(DType weight) const { return round_activations_ && weight == DType::kBf16; }
+  /// x as dense bf16 rows, valid until the next call.
+  const std::uint16_t* rounded(const float* x, std::int64_t x_stride, std::int64_t rows, std::int64_t cols);
+
+  void list_chunks(const AttendArgs& args);
+  void list_attend_tasks(const AttendArgs& args);
+  void run_attend_task(const AttendArgs& args, const AttendTask& task, Scratch& scratch) const;
+  void merge_row(const MergeArgs& args, const MergeRange& range, std::int64_t row, int lane, Scratch& scratch) const;
+  void route_row(const RouteArgs& args, std::int64_t row, Scratch& scratch) const;
+  void group_by_expert(const ExpertsArgs& args);
+
+  BackendInfo info_;
+  const KernelTable& kernels_;
+  std::unique_ptr<ThreadPool> pool_;
+  bool round_activations_ = false;
+  ProductLauncher products_;
+
+  std::vector<ProductJob> jobs_;
+  std::vector<RowSumJob> row_sum_jobs_;
+  std::vector<Scratch> thread_scratch_;
+  Scratch rounded_, packed_x_, hidden_, expert_out_, latent_;
+  std::vector<int> chunk_order_;
+  std::vector<AttendTask> attend_tasks_;
+  std::vector<int> first_task_;  ///< per thread, and the end
+  std::vector<ExpertRows> expert_rows_;
+  std::vector<std::int64_t> rows_of_expert_;  ///< per expert: rows, then where the next goes
+  std::vector<std::int64_t> packed_row_;      ///< per (row, choice): its place among the packed rows
+};
+
+template <class Fn>
+void CpuBackend::for_rows(std::int64_t rows, std::int64_t cost_per_row, Fn&& fn) {
+  constexpr std::int64_t kInlineCost = 1 << 16;  // about the elements that one thread copies in the time of a wake-up
+  const int parts = rows * cost_per_row < kInlineCost ? 1 : pool_->threads();
+  pool_->run(parts, [&](int part, int thread) {
+    for (std::int64_t row = rows * part / parts; row < rows * (part + 1) / parts; ++row) fn(row, thread);
+  });
+}
+
+}  // namespace latte

@@ -1,0 +1,105 @@
+#pragma once
+
+#include <cstdint>
+
+// What the CPU backend asks of an instruction set. Kernels get raw pointers only: a translation unit compiled for one
+// instruction set must not emit inline functions that another unit might be linked against.
+
+namespace latte {
+
+/// A block of weight rows times all rows of x: y[m, n] = sum_k w[n, k] x[m, k], one accumulator layout whatever M is.
+/// With `w_up`: y = silu(w x) * (w_up x).
+struct ProductPanel {
+  const void* w = nullptr;  ///< [n, k], F32 or bf16
+  const void* w_up = nullptr;
+  std::int64_t w_stride = 0;
+  std::int64_t w_up_stride = 0;
+  bool w_bf16 = false;
+  const void* x = nullptr;  ///< [m, k], F32; bf16 (rounded) only where KernelTable::bf16_products
+  std::int64_t x_stride = 0;
+  bool x_bf16 = false;
+  float* y = nullptr;
+  std::int64_t y_stride = 0;
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  bool accumulate = false;
+  float* scratch = nullptr;  ///< n * k floats where bf16 weights are expanded, then m * n with w_up
+};
+
+/// y[m, n] = sum_k x[m, k] w[k, n] over n columns: k ascends one by one in every lane.
+struct RowSumPanel {
+  const void* w = nullptr;  ///< [k, n], F32 or bf16
+  std::int64_t w_stride = 0;
+  bool w_bf16 = false;
+  const float* x = nullptr;
+  std::int64_t x_stride = 0;
+  float* y = nullptr;
+  std::int64_t y_stride = 0;
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+};
+
+/// Rows of keys or values of one lane: row t lies at pages[t / page_rows] + (t % page_rows) * row_stride + lane_offset.
+struct LaneRows {
+  void* const* pages = nullptr;
+  std::int64_t page_rows = 1;
+  std::int64_t row_stride = 0;
+  std::int64_t lane_offset = 0;
+  bool bf16 = false;
+};
+
+/// One leaf of the merge tree for a group of packed rows: softmax over keys at cache indices [begin, end).
+struct LeafArgs {
+  const float* q_KW = nullptr;   ///< from KernelTable::transpose_queries
+  int rows = 0;                  ///< packed rows of the group, at most KernelTable::group_rows
+  const int* visible = nullptr;  ///< per row, ascending: the row sees cache indices < visible[row]
+  LaneRows keys, values;
+  bool values_are_keys = false;
+  int first_key_pos = 0;  ///< cache index of key row 0
+  int begin = 0, end = 0;
+  int key_width = 0, value_width = 0;
+  float scale_log2 = 1;
+  float* scratch = nullptr;    ///< leaf_scratch_floats
+  float* o = nullptr;          ///< [rows, value_width], contiguous: normalised result, 0 where nothing is seen
+  float* log2_sums = nullptr;  ///< [rows], -infinity where nothing is seen
+};
+
+/// Keys per block of the online softmax; blocks start at absolute multiples of it.
+inline constexpr int kKeyBlock = 64;
+
+/// The kernels of one instruction set.
+struct KernelTable {
+  const char* isa = "";
+  int vector_width = 1;  ///< floats
+  int group_rows = 1;    ///< most packed rows of one attention task
+  bool bf16_products = false;
+
+  void (*product)(const ProductPanel& panel);
+  void (*row_sum)(const RowSumPanel& panel);
+  /// q [rows, key_width] to [key_width, rows] per vector pair, padded lanes 0; `to` holds group_rows * key_width
+  /// floats.
+  void (*transpose_queries)(const float* q, std::int64_t q_stride, int rows, int key_width, float* to);
+  void (*attend_leaf)(const LeafArgs& args);
+  /// into = a_weight * into + b_weight * b, rounded as every merge of two states is.
+  void (*combine)(float* into, const float* b, float a_weight, float b_weight, std::int64_t n);
+  /// y = x / sqrt(mean(x^2) + eps) * weight; y may be x.
+  void (*rms_norm)(const float* x, const float* weight, float* y, std::int64_t n, double eps);
+  /// into += weight * x.
+  void (*add_scaled)(float* into, const float* x, float weight, std::int64_t n);
+};
+
+/// Floats of LeafArgs::scratch.
+constexpr std::int64_t leaf_scratch_floats(const KernelTable& kernels, int key_width, int value_width) {
+  constexpr std::int64_t kPad = 16;
+  return kKeyBlock * (key_width + value_width + 2 * kPad) + (kKeyBlock + 4) * (kernels.group_rows + kPad);
+}
+
+/// Null where this build or processor family has no such instruction set.
+const KernelTable* scalar_kernels();
+const KernelTable* avx2_kernels();
+const KernelTable* avx512_kernels();
+const KernelTable* avx512_bf16_kernels();
+
+}  // namespace latte

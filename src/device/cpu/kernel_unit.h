@@ -1,0 +1,28 @@
+#pragma once
+
+#include "device/cpu/attend_kernels.h"
+#include "device/cpu/kernel_table.h"
+#include "device/cpu/product_kernels.h"
+#include "device/cpu/row_kernels.h"
+
+namespace latte {
+namespace {
+
+/// The generic bodies over one SIMD type. `Bf16Dot` is FloatDot<S> where bf16 operands are not multiplied as such.
+template <class S, class Bf16Dot>
+constexpr KernelTable kernel_table(const char* isa) {
+  return {.isa = isa,
+          .vector_width = S::kWidth,
+          .group_rows = S::kGroupVecs * S::kWidth,
+          .bf16_products = !__is_same(Bf16Dot, FloatDot<S>),
+          .product = &product<S, Bf16Dot>,
+          .row_sum = &row_sum<S>,
+          .transpose_queries = &transpose_queries<S>,
+          .attend_leaf = &attend_leaf<S>,
+          .combine = &combine<S>,
+          .rms_norm = &rms_norm<S>,
+          .add_scaled = &add_scaled<S>};
+}
+
+}  // namespace
+}  // namespace latte

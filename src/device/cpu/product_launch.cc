@@ -1,0 +1,163 @@
+#include "device/cpu/product_launch.h"
+
+#include <algorithm>
+
+namespace latte {
+namespace {
+
+/// Multiply-adds below which waking the threads costs more than it saves.
+constexpr std::int64_t kInlineWork = 40'000;
+/// Streaming a weight costs about as much as multiplying it by this many rows.
+constexpr std::int64_t kWeightCost = 4;
+/// Floats of expanded weights that stay in the second-level cache beside rows of x.
+constexpr std::int64_t kPanelFloats = 64 * 1024;
+constexpr std::int64_t kRowBlock = 64;
+
+/// How a job is cut: `panels` of `panel` weight rows (columns for row sums) by `blocks` of `block` rows of x.
+struct Grid {
+  std::int64_t panel = 0, panels = 0;
+  std::int64_t block = 0, blocks = 0;
+};
+
+std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+Grid grid(std::int64_t m, std::int64_t n, std::int64_t panel, std::int64_t block) {
+  return {panel, divide_up(n, panel), block, divide_up(m, block)};
+}
+
+/// Panel heights are multiples of every tile height.
+Grid product_grid(const ProductJob& job, std::int64_t block) {
+  const std::int64_t fitting = kPanelFloats / std::max<std::int64_t>(job.k, 1);
+  const std::int64_t panel = job.m == 1 ? 8 : fitting >= 24 ? 24 : fitting >= 12 ? 12 : 6;
+  return grid(job.m, job.n, panel, block);
+}
+
+template <class Job>
+std::int64_t job_cost(const Job& job) {
+  return (job.m + kWeightCost) * job.n * job.k;
+}
+
+/// Rows of x of one task: all of them where the weight rows alone keep every thread busy.
+template <class Job>
+std::int64_t row_block(std::span<const Job> jobs, int threads) {
+  std::int64_t n = 0;
+  std::int64_t m = 1;
+  for (const Job& job : jobs) {
+    n += job.n;
+    m = std::max(m, job.m);
+  }
+  constexpr std::int64_t kRowsPerThread = 96;
+  return n >= kRowsPerThread * threads ? m : std::min(m, kRowBlock);
+}
+
+}  // namespace
+
+/// Thread i runs the panels whose cost, counted along the jobs, starts in the i-th equal part of the whole.
+template <class Job, class Panels>
+void ProductLauncher::run_divided(std::span<const Job> jobs, const Panels& run_panel) {
+  const int threads = pool_.threads();
+  std::int64_t total = 0;
+  std::int64_t work = 0;
+  for (const Job& job : jobs) {
+    total += job_cost(job);
+    work += job.m * job.n * job.k;
+  }
+  const bool alone = threads == 1 || work < kInlineWork;
+  const std::int64_t block = alone ? INT64_MAX / 2 : row_block(jobs, threads);
+  const auto run_part = [&](std::int64_t part, std::int64_t parts, int thread) {
+    const double begin = static_cast<double>(total) * static_cast<double>(part) / static_cast<double>(parts);
+    const double end = static_cast<double>(total) * static_cast<double>(part + 1) / static_cast<double>(parts);
+    double at = 0;
+    for (const Job& job : jobs) {
+      const double cost = static_cast<double>(job_cost(job));
+      const double job_begin = at;
+      at += cost;
+      if (at <= begin || job.m == 0 || job.n == 0) continue;
+      if (job_begin >= end) break;
+      const Grid cut = run_panel.cut(job, block);
+      const double units = static_cast<double>(cut.panels * cut.blocks);
+      const auto unit_at = [&](double where) {
+        const double unit = (where - job_begin) / cost * units;
+        return std::clamp<std::int64_t>(static_cast<std::int64_t>(unit + 0.5), 0, cut.panels * cut.blocks);
+      };
+      const std::int64_t last = part + 1 == parts ? cut.panels * cut.blocks : unit_at(end);
+      for (std::int64_t unit = cost > 0 ? unit_at(begin) : 0; unit < last; ++unit) {
+        const std::int64_t panel = unit / cut.blocks;
+        const std::int64_t rows = unit % cut.blocks;
+        const std::int64_t n = panel * cut.panel;
+        const std::int64_t m = rows * cut.block;
+        run_panel.run(job, m, std::min(cut.block, job.m - m), n, std::min(cut.panel, job.n - n), thread);
+      }
+    }
+  };
+  if (alone) {
+    run_part(0, 1, 0);
+  } else {
+    pool_.run(threads, [&](int task, int thread) { run_part(task, threads, thread); });
+  }
+}
+
+void ProductLauncher::run(std::span<const ProductJob> jobs) {
+  std::int64_t floats = 0;
+  for (const ProductJob& job : jobs) {
+    const Grid cut = product_grid(job, 1);
+    floats = std::max(floats, cut.panel * (job.k + (job.w_up == nullptr ? 0 : job.m)));
+  }
+  for (Scratch& scratch : scratch_) scratch.get<float>(floats);
+
+  struct Panels {
+    const KernelTable& kernels;
+    std::vector<Scratch>& scratch;
+
+    static Grid cut(const ProductJob& job, std::int64_t block) { return product_grid(job, block); }
+    void run(const ProductJob& job, std::int64_t m, std::int64_t rows, std::int64_t n, std::int64_t cols,
+             int thread) const {
+      const std::int64_t w_bytes = job.w_bf16 ? 2 : 4;
+      const std::int64_t x_bytes = job.x_bf16 ? 2 : 4;
+      const auto* w = static_cast<const std::byte*>(job.w) + n * job.w_stride * w_bytes;
+      const auto* w_up =
+          job.w_up == nullptr ? nullptr : static_cast<const std::byte*>(job.w_up) + n * job.w_up_stride * w_bytes;
+      kernels.product({.w = w,
+                       .w_up = w_up,
+                       .w_stride = job.w_stride,
+                       .w_up_stride = job.w_up_stride,
+                       .w_bf16 = job.w_bf16,
+                       .x = static_cast<const std::byte*>(job.x) + m * job.x_stride * x_bytes,
+                       .x_stride = job.x_stride,
+                       .x_bf16 = job.x_bf16,
+                       .y = job.y + m * job.y_stride + n,
+                       .y_stride = job.y_stride,
+                       .m = rows,
+                       .n = cols,
+                       .k = job.k,
+                       .accumulate = job.accumulate,
+                       .scratch = scratch[static_cast<std::size_t>(thread)].get<float>(0)});
+    }
+  };
+  run_divided(jobs, Panels{kernels_, scratch_});
+}
+
+void ProductLauncher::run(std::span<const RowSumJob> jobs) {
+  struct Panels {
+    const KernelTable& kernels;
+
+    Grid cut(const RowSumJob& job, std::int64_t block) const {
+      return grid(job.m, job.n, 8 * kernels.vector_width, block);
+    }
+    void run(const RowSumJob& job, std::int64_t m, std::int64_t rows, std::int64_t n, std::int64_t cols, int) const {
+      kernels.row_sum({.w = static_cast<const std::byte*>(job.w) + n * (job.w_bf16 ? 2 : 4),
+                       .w_stride = job.w_stride,
+                       .w_bf16 = job.w_bf16,
+                       .x = job.x + m * job.x_stride,
+                       .x_stride = job.x_stride,
+                       .y = job.y + m * job.y_stride + n,
+                       .y_stride = job.y_stride,
+                       .m = rows,
+                       .n = cols,
+                       .k = job.k});
+    }
+  };
+  run_divided(jobs, Panels{kernels_});
+}
+
+}  // namespace latte

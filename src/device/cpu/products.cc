@@ -1,0 +1,161 @@
+#include <cstring>
+#include <utility>
+
+#include "device/cpu/cpu_backend.h"
+#include "tensor/half.h"
+
+// Matrix products: each operation becomes a list of jobs for the launcher.
+
+namespace latte {
+namespace {
+
+void expects_weight(DType dtype) {
+  expects(dtype == DType::kF32 || dtype == DType::kBf16, "weights on cpu are F32 or BF16");
+}
+
+}  // namespace
+
+const std::uint16_t* CpuBackend::rounded(const float* x, std::int64_t x_stride, std::int64_t rows, std::int64_t cols) {
+  auto* to = rounded_.get<std::uint16_t>(rows * cols);
+  for_rows(rows, cols, [&](std::int64_t i, int) {
+    const float* from = x + i * x_stride;
+    std::uint16_t* row = to + i * cols;
+    for (std::int64_t j = 0; j < cols; ++j) row[j] = to_bf16(from[j]).bits;
+  });
+  return to;
+}
+
+void CpuBackend::matmul(const MatmulArgs& args) {
+  const MatView<const float> x = typed<const float>(args.x);
+  expects(args.x.dtype == DType::kF32, "activations on cpu are F32");
+  jobs_.clear();
+  const std::uint16_t* x_bf16 = nullptr;
+  for (const Projection& projection : args.projections) {
+    const ConstMatRef& w = projection.w;
+    expects_weight(w.dtype);
+    expects(w.cols == x.cols && projection.y.rows == x.rows && projection.y.cols == w.rows, "a product's shapes fit");
+    expects(projection.y.dtype == DType::kF32, "activations on cpu are F32");
+    const bool round = rounds(w.dtype);
+    if (round && x_bf16 == nullptr) x_bf16 = rounded(x.data, x.row_stride, x.rows, x.cols);
+    jobs_.push_back({.w = w.data,
+                     .w_stride = w.row_stride,
+                     .w_bf16 = w.dtype == DType::kBf16,
+                     .x = round ? static_cast<const void*>(x_bf16) : x.data,
+                     .x_stride = round ? x.cols : x.row_stride,
+                     .x_bf16 = round,
+                     .y = static_cast<float*>(projection.y.data),
+                     .y_stride = projection.y.row_stride,
+                     .m = x.rows,
+                     .n = w.rows,
+                     .k = x.cols,
+                     .accumulate = projection.accumulate});
+  }
+  products_.run(jobs_);
+}
+
+void CpuBackend::head_matmul(const HeadMatmulArgs& args) {
+  const ConstStackRef& w = args.w;
+  expects_weight(w.dtype);
+  expects(args.x.dtype == DType::kF32 && args.y.dtype == DType::kF32, "activations on cpu are F32");
+  expects(w.count > 0 && args.x.rows % w.count == 0 && args.y.rows == args.x.rows,
+          "a head product has rows for every head");
+  const bool sum_cols = args.sum == HeadSum::kCols;
+  expects((sum_cols ? w.cols : w.rows) == args.x.cols && (sum_cols ? w.rows : w.cols) == args.y.cols,
+          "a head product's shapes fit");
+  const std::int64_t heads = w.count;
+  const std::int64_t rows = args.x.rows / heads;
+  const bool round = sum_cols && rounds(w.dtype);
+  const auto* x = static_cast<const float*>(args.x.data);
+  const std::uint16_t* x_bf16 = round ? rounded(x, args.x.row_stride, args.x.rows, args.x.cols) : nullptr;
+  auto* y = static_cast<float*>(args.y.data);
+  jobs_.clear();
+  row_sum_jobs_.clear();
+  for (std::int64_t h = 0; h < heads; ++h) {
+    const void* w_h =
+        static_cast<const std::byte*>(w.data) + h * w.stack_stride * static_cast<std::int64_t>(dtype_bytes(w.dtype));
+    if (sum_cols) {
+      jobs_.push_back({.w = w_h,
+                       .w_stride = w.row_stride,
+                       .w_bf16 = w.dtype == DType::kBf16,
+                       .x = round ? static_cast<const void*>(x_bf16 + h * args.x.cols) : x + h * args.x.row_stride,
+                       .x_stride = heads * (round ? args.x.cols : args.x.row_stride),
+                       .x_bf16 = round,
+                       .y = y + h * args.y.row_stride,
+                       .y_stride = heads * args.y.row_stride,
+                       .m = rows,
+                       .n = w.rows,
+                       .k = w.cols});
+    } else {
+      row_sum_jobs_.push_back({.w = w_h,
+                               .w_stride = w.row_stride,
+                               .w_bf16 = w.dtype == DType::kBf16,
+                               .x = x + h * args.x.row_stride,
+                               .x_stride = heads * args.x.row_stride,
+                               .y = y + h * args.y.row_stride,
+                               .y_stride = heads * args.y.row_stride,
+                               .m = rows,
+                               .n = w.cols,
+                               .k = w.rows});
+    }
+  }
+  if (sum_cols) {
+    products_.run(jobs_);
+  } else {
+    products_.run(row_sum_jobs_);
+  }
+}
+
+void CpuBackend::expand_latent(const ExpandArgs& args) {
+  const ConstStackRef& uk = args.w_uk_Hnr;
+  const ConstStackRef& uv = args.w_uv_Hvr;
+  expects_weight(uk.dtype);
+  expects(uk.dtype == uv.dtype && uk.count == uv.count && uk.cols == uv.cols, "both expansions read the same latent");
+  expects(args.keys.dtype == DType::kF32 && args.values.dtype == DType::kF32,
+          "expanded keys and values on cpu are F32");
+  expects(args.latent.dtype == DType::kF32 || args.latent.dtype == DType::kBf16, "cached rows on cpu are F32 or BF16");
+  expects(args.begin >= 0 && args.begin <= args.end && args.end <= args.latent.rows, "expanded rows exist");
+  const std::int64_t rows = args.end - args.begin;
+  const std::int64_t r = uk.cols;
+  const std::int64_t n = uk.rows;
+  const std::int64_t p = args.keys.row_stride - n;
+  expects(p >= 0 && args.latent.row_stride >= r + p, "latent rows hold c [r] and k_pe [p], keys n + p columns");
+  auto* latent = latent_.get<float>(rows * (r + p));
+  for_rows(rows, r + p, [&](std::int64_t i, int) {
+    const void* row = args.latent.row(args.begin + i);
+    float* to = latent + i * (r + p);
+    if (args.latent.dtype == DType::kF32) {
+      std::memcpy(to, row, static_cast<std::size_t>(r + p) * sizeof(float));
+    } else {
+      for (std::int64_t j = 0; j < r + p; ++j) to[j] = to_float(static_cast<const bf16*>(row)[j]);
+    }
+  });
+  const bool round = rounds(uk.dtype);
+  const std::uint16_t* latent_bf16 = round ? rounded(latent, r + p, rows, r) : nullptr;
+  jobs_.clear();
+  for (std::int64_t h = 0; h < uk.count; ++h) {
+    for (const auto& [w, to] : {std::pair(&uk, &args.keys), std::pair(&uv, &args.values)}) {
+      const std::int64_t head_bytes = h * w->stack_stride * static_cast<std::int64_t>(dtype_bytes(w->dtype));
+      jobs_.push_back({.w = static_cast<const std::byte*>(w->data) + head_bytes,
+                       .w_stride = w->row_stride,
+                       .w_bf16 = w->dtype == DType::kBf16,
+                       .x = round ? static_cast<const void*>(latent_bf16) : latent,
+                       .x_stride = round ? r : r + p,
+                       .x_bf16 = round,
+                       .y = static_cast<float*>(to->row(0, h)),
+                       .y_stride = to->row_stride,
+                       .m = rows,
+                       .n = w->rows,
+                       .k = r});
+    }
+  }
+  if (rows == 0) return;
+  products_.run(jobs_);
+  for_rows(rows, p * uk.count, [&](std::int64_t i, int) {
+    for (std::int64_t h = 0; h < uk.count; ++h) {
+      std::memcpy(static_cast<float*>(args.keys.row(i, h)) + n, latent + i * (r + p) + r,
+                  static_cast<std::size_t>(p) * sizeof(float));
+    }
+  });
+}
+
+}  // namespace latte

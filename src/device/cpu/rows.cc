@@ -1,0 +1,93 @@
+#include <algorithm>
+#include <cstring>
+
+#include "device/cpu/cpu_backend.h"
+#include "tensor/half.h"
+
+// Operations on single rows: embedding, norm, rope, and writing the cache.
+
+namespace latte {
+namespace {
+
+void rotate_interleaved(float* x, const float* cos, const float* sin, std::int64_t half) {
+  for (std::int64_t i = 0; i < half; ++i) {
+    const float a = x[2 * i];
+    const float b = x[2 * i + 1];
+    x[2 * i] = a * cos[i] - b * sin[i];
+    x[2 * i + 1] = a * sin[i] + b * cos[i];
+  }
+}
+
+void rotate_half_split(float* x, const float* cos, const float* sin, std::int64_t half) {
+  for (std::int64_t i = 0; i < half; ++i) {
+    const float a = x[i];
+    const float b = x[i + half];
+    x[i] = a * cos[i] - b * sin[i];
+    x[i + half] = a * sin[i] + b * cos[i];
+  }
+}
+
+}  // namespace
+
+void CpuBackend::embed(const EmbedArgs& args) {
+  const ConstMatRef table = args.table_VD;
+  expects(args.out_LD.dtype == DType::kF32 && args.out_LD.cols == table.cols,
+          "embedding rows are F32 of the table's width");
+  expects(table.dtype == DType::kF32 || table.dtype == DType::kBf16, "an embedding table is F32 or BF16");
+  expects(args.out_LD.rows == static_cast<std::int64_t>(args.ids.size()), "one output row per id");
+  const MatView<float> out = typed<float>(args.out_LD);
+  for (std::int64_t i = 0; i < out.rows; ++i) {
+    const std::int64_t id = args.ids[static_cast<std::size_t>(i)];
+    expects(id >= 0 && id < table.rows, "token ids lie inside the embedding table");
+    if (table.dtype == DType::kF32) {
+      std::memcpy(out.row(i), table.at(id, 0), static_cast<std::size_t>(table.cols) * sizeof(float));
+    } else {
+      const auto* from = static_cast<const bf16*>(table.at(id, 0));
+      for (std::int64_t j = 0; j < table.cols; ++j) out(i, j) = to_float(from[j]);
+    }
+  }
+}
+
+void CpuBackend::rms_norm(const RmsNormArgs& args) {
+  expects(args.x.dtype == DType::kF32 && args.y.dtype == DType::kF32 && args.weight.dtype == DType::kF32,
+          "a norm is F32");
+  expects(args.x.rows == args.y.rows && args.x.cols == args.y.cols && args.weight.cols == args.x.cols,
+          "a norm keeps shape");
+  const MatView<const float> x = typed<const float>(args.x);
+  const MatView<float> y = typed<float>(args.y);
+  const auto* weight = static_cast<const float*>(args.weight.data);
+  for_rows(x.rows, x.cols,
+           [&](std::int64_t i, int) { kernels_.rms_norm(x.row(i), weight, y.row(i), x.cols, args.eps); });
+}
+
+void CpuBackend::rope(const RopeArgs& args) {
+  expects(args.x.dtype == DType::kF32 && args.cos.dtype == DType::kF32 && args.sin.dtype == DType::kF32, "rope is F32");
+  expects(args.x.rows == args.cos.rows * args.heads && args.x.cols == 2 * args.cos.cols,
+          "rope turns pairs of every head");
+  expects(args.sin.rows == args.cos.rows && args.sin.cols == args.cos.cols, "sines match cosines");
+  const MatView<float> x = typed<float>(args.x);
+  const MatView<const float> cos = typed<const float>(args.cos);
+  const MatView<const float> sin = typed<const float>(args.sin);
+  const auto rotate = args.style == RopeStyle::kInterleaved ? rotate_interleaved : rotate_half_split;
+  for_rows(x.rows, x.cols, [&](std::int64_t i, int) {
+    const std::int64_t l = i / args.heads;
+    rotate(x.row(i), cos.row(l), sin.row(l), cos.cols);
+  });
+}
+
+void CpuBackend::store_rows(const StoreRowsArgs& args) {
+  expects(args.x.dtype == DType::kF32, "activations on cpu are F32");
+  expects(args.rows.dtype == DType::kF32 || args.rows.dtype == DType::kBf16, "cached rows on cpu are F32 or BF16");
+  const MatView<const float> x = typed<const float>(args.x);
+  for_rows(x.rows, x.cols, [&](std::int64_t i, int) {
+    void* row = args.rows.row(args.first_row + i);
+    if (args.rows.dtype == DType::kF32) {
+      std::memcpy(static_cast<float*>(row) + args.first_col, x.row(i),
+                  static_cast<std::size_t>(x.cols) * sizeof(float));
+    } else {
+      std::transform(x.row(i), x.row(i) + x.cols, static_cast<bf16*>(row) + args.first_col, to_bf16);
+    }
+  });
+}
+
+}  // namespace latte

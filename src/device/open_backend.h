@@ -1,0 +1,23 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "backend/backend.h"
+#include "latte/error.h"
+#include "tensor/dtype.h"
+
+namespace latte {
+
+/// Which device computes, and how.
+struct BackendOptions {
+  std::string device = "auto";  ///< "auto", "cpu" or "reference" (double precision, one slow loop after another)
+  std::string isa = "auto";     ///< cpu: "auto", "scalar", "avx2", "avx512", "avx512_bf16"
+  int threads = 0;              ///< cpu: 0 is one per physical core available to the process
+  DType compute = DType::kF32;  ///< cpu: kF32, or kBf16 where the processor multiplies bf16 pairs
+};
+
+/// Opens a device. Errors: an unknown name, or what the device itself refuses.
+Result<std::unique_ptr<Backend>> open_backend(const BackendOptions& options);
+
+}  // namespace latte

@@ -1,0 +1,81 @@
+#include "base/thread_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace latte {
+namespace {
+
+std::unique_ptr<ThreadPool> started(int threads) {
+  Result<std::unique_ptr<ThreadPool>> pool = ThreadPool::start(threads);
+  EXPECT_TRUE(pool.ok());
+  return std::move(pool).value();
+}
+
+TEST(ThreadPool, RunsEveryTaskOnce) {
+  for (int threads : {1, 2, 3, 7}) {
+    const auto pool = started(threads);
+    ASSERT_EQ(pool->threads(), threads);
+    for (int tasks : {0, 1, 2, 5, 64, 1000}) {
+      std::vector<int> calls(static_cast<std::size_t>(tasks), 0);
+      pool->run(tasks, [&](int task, int) { ++calls[static_cast<std::size_t>(task)]; });
+      for (int count : calls) EXPECT_EQ(count, 1);
+    }
+  }
+}
+
+TEST(ThreadPool, DividesTheSameWayEveryTime) {
+  const auto pool = started(3);
+  std::vector<int> first(100, -1);
+  pool->run(100, [&](int task, int thread) { first[static_cast<std::size_t>(task)] = thread; });
+  for (int task = 0; task < 100; ++task) {
+    const int owner = first[static_cast<std::size_t>(task)];
+    EXPECT_GE(task, 100 * owner / 3);
+    EXPECT_LT(task, 100 * (owner + 1) / 3);
+  }
+  for (int repeat = 0; repeat < 50; ++repeat) {
+    std::vector<int> again(100, -1);
+    pool->run(100, [&](int task, int thread) { again[static_cast<std::size_t>(task)] = thread; });
+    EXPECT_EQ(first, again);
+  }
+}
+
+TEST(ThreadPool, WritesOfOneRunAreSeenByTheNext) {
+  const auto pool = started(4);
+  std::vector<int> values(64, 0);
+  for (int round = 0; round < 2000; ++round) {
+    pool->run(64, [&](int task, int) {
+      const auto from = static_cast<std::size_t>(63 - task);
+      if (task < 32) values[static_cast<std::size_t>(task)] = values[from] + 1;
+    });
+    pool->run(64, [&](int task, int) {
+      const auto from = static_cast<std::size_t>(63 - task);
+      if (task >= 32) values[static_cast<std::size_t>(task)] = values[from];
+    });
+  }
+  for (int value : values) EXPECT_EQ(value, 2000);
+}
+
+TEST(ThreadPool, WakesAfterSleeping) {
+  const auto pool = started(2);
+  for (int round = 0; round < 5; ++round) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    int calls[2] = {0, 0};
+    pool->run(2, [&](int task, int thread) { calls[task] = thread + 1; });
+    EXPECT_EQ(calls[0], 1);
+    EXPECT_EQ(calls[1], 2);
+  }
+}
+
+TEST(ThreadPool, RefusesImpossibleCounts) {
+  EXPECT_FALSE(ThreadPool::start(-1).ok());
+  const auto refused = ThreadPool::start(kMaxThreads + 1);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().message.find("1025 threads"), std::string::npos);
+}
+
+TEST(ThreadPool, ZeroMeansOneThreadPerCore) { EXPECT_EQ(started(0)->threads(), available_cores()); }
+
+}  // namespace
+}  // namespace latte
