@@ -4,15 +4,16 @@
 #include <string_view>
 
 #include "decode/sampler.h"
-#include "decode/timeline.h"
+#include "model/timeline.h"
 
 namespace latte {
 
-/// Rows that the target has just kept: the first `length` rows of its cache are the first `length` of `tokens`.
+/// Rows that the target has just kept: the first `first_row + hidden.rows` rows of its cache are the first of `tokens`.
 struct Observation {
   std::span<const TokenId> tokens;  ///< prompt and emitted tokens, the newest included
   int first_row = 0;                ///< the step's kept rows are [first_row, first_row + hidden.rows)
   ConstMatRef hidden;               ///< [kept rows, D] of the target, valid during the call
+  bool parked = false;              ///< no drafts are being asked for: keep what a later start needs, compute nothing
 };
 
 struct DraftRequest {
@@ -22,6 +23,7 @@ struct DraftRequest {
 };
 
 /// Guesses the next tokens. Drafts change only the speed: the target's own choice is always what is emitted.
+/// After a failed call the drafter is still in a state from which it can go on.
 class Drafter {
  public:
   virtual ~Drafter() = default;
@@ -33,7 +35,7 @@ class Drafter {
   virtual Status observe(const Observation& seen) = 0;
   /// At most max_drafts tokens; fewer, or none, when nothing is worth proposing. Valid until the next call.
   virtual Result<std::span<const TokenId>> draft(const DraftRequest& request) = 0;
-  /// The target was rewound to `length` rows of which the drafter may know more; forgets what lies past them.
+  /// The target was rewound to `length` rows: the tokens of those rows stay, what follows them may become different.
   virtual Status rewind_to(int length) = 0;
 };
 

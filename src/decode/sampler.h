@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
-#include "decode/timeline.h"
 #include "latte/error.h"
+#include "model/timeline.h"
 
 namespace latte {
 
