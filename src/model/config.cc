@@ -17,6 +17,8 @@ constexpr int kMaxInt = std::numeric_limits<int>::max();
 // Bounds on what is allocated per item before any weight is seen; an order of magnitude above the largest released
 // models.
 constexpr int kMaxLayers = 4096;
+constexpr int kMaxHeads = 65536;
+constexpr int kMaxHeadWidth = 1 << 20;
 constexpr int kMaxExperts = 65536;
 constexpr int kMaxNextnLayers = 64;
 constexpr int kMaxEosIds = 1024;
@@ -198,7 +200,6 @@ void check_products(KeyReader& reader, const ModelConfig& config) {
   const MlaGeometry& g = config.geometry;
   check("num_attention_heads", g.heads, std::int64_t{g.n} + g.p, "heads * (nope + rope)");
   check("num_attention_heads", g.heads, std::int64_t{g.n} + g.v, "heads * (nope + value)");
-  check("kv_lora_rank", 1, std::int64_t{g.r} + g.p, "rank + rope");
   check("n_shared_experts", config.moe.shared, config.moe_intermediate, "shared experts * width");
   check("moe_intermediate_size", 2, config.moe_intermediate, "gate and up rows");
   check("hidden_size", 2, config.hidden, "the MTP layer's input");
@@ -218,11 +219,11 @@ Result<ModelConfig> parse_deepseek_v3(const Json& json, std::string_view source,
   config.moe_intermediate = reader.integer("moe_intermediate_size", 2048, 1, kMaxInt);
   config.layers = reader.integer("num_hidden_layers", 61, 1, kMaxLayers);
   config.nextn_layers = reader.integer_or_none("num_nextn_predict_layers", 1, 0, 0, kMaxNextnLayers);
-  config.geometry = {.heads = reader.integer("num_attention_heads", 128, 1, kMaxInt),
-                     .r = reader.integer("kv_lora_rank", 512, 1, kMaxInt),
-                     .p = reader.integer("qk_rope_head_dim", 64, 2, kMaxInt),
-                     .n = reader.integer("qk_nope_head_dim", 128, 1, kMaxInt),
-                     .v = reader.integer("v_head_dim", 128, 1, kMaxInt)};
+  config.geometry = {.heads = reader.integer("num_attention_heads", 128, 1, kMaxHeads),
+                     .r = reader.integer("kv_lora_rank", 512, 1, kMaxHeadWidth),
+                     .p = reader.integer("qk_rope_head_dim", 64, 2, kMaxHeadWidth),
+                     .n = reader.integer("qk_nope_head_dim", 128, 1, kMaxHeadWidth),
+                     .v = reader.integer("v_head_dim", 128, 1, kMaxHeadWidth)};
   if (config.geometry.p % 2 != 0)
     reader.refuse("qk_rope_head_dim", std::to_string(config.geometry.p), "an even number");
   config.q_lora_rank = reader.integer_or_none("q_lora_rank", 1536, 0, 0, kMaxInt);
