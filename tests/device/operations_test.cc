@@ -131,7 +131,7 @@ TEST_P(Memory, AnImpossibleAmountIsAnError) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Every, Memory, ::testing::Values("reference", "scalar", "avx2", "avx512", "avx512_bf16"),
-                         [](const auto& info) { return info.param; });
+                         [](const ::testing::TestParamInfo<std::string>& one) { return one.param; });
 
 }  // namespace
 }  // namespace latte::testing

@@ -98,7 +98,8 @@ Result<std::vector<GoldenPrompt>> read_golden_prompts(const std::string& path) {
   if (!file) return fail(ErrorKind::kNotFound, "{}: cannot be opened, expected a golden.json", path);
   try {
     std::vector<GoldenPrompt> prompts;
-    for (const nlohmann::json& prompt : nlohmann::json::parse(file).at("prompts")) {
+    const nlohmann::json golden = nlohmann::json::parse(file);
+    for (const nlohmann::json& prompt : golden.at("prompts")) {
       prompts.push_back(
           {.text = prompt.at("text"),
            .ids = prompt.at("ids"),

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "device/cpu/cpu_backend.h"
+#include "device/open_backend.h"
 
 namespace latte::testing {
 
@@ -20,7 +20,7 @@ std::vector<CpuChoice> cpu_choices() {
 }
 
 Result<std::unique_ptr<Backend>> open_cpu(const CpuChoice& choice) {
-  return CpuBackend::open({.isa = choice.isa, .threads = choice.threads, .compute = choice.compute});
+  return open_backend({.device = "cpu", .isa = choice.isa, .threads = choice.threads, .compute = choice.compute});
 }
 
 }  // namespace latte::testing
