@@ -1,0 +1,178 @@
+#include "arguments.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <utility>
+
+#include "suggest.h"
+
+namespace latte::cli {
+namespace {
+
+Error usage(std::string message) { return {ErrorKind::kInvalidInput, std::move(message)}; }
+
+template <class T>
+std::optional<T> number(std::string_view text) {
+  T value{};
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+bool listed(std::string_view word, std::string_view choices) {
+  while (true) {
+    const std::size_t bar = choices.find('|');
+    if (choices.substr(0, bar) == word) return true;
+    if (bar == std::string_view::npos) return false;
+    choices.remove_prefix(bar + 1);
+  }
+}
+
+std::vector<std::string_view> spellings_of(const CommandSpec& command) {
+  std::vector<std::string_view> all = {"--help"};
+  for (const OptionSpec& option : option_table()) {
+    if ((option.commands & only(command.command)) == 0) continue;
+    all.push_back(option.name);
+    std::string_view rest = option.aliases;
+    while (!rest.empty()) {
+      const std::size_t space = rest.find(' ');
+      all.push_back(rest.substr(0, space));
+      rest = space == std::string_view::npos ? std::string_view{} : rest.substr(space + 1);
+    }
+  }
+  return all;
+}
+
+const OptionSpec* find_option(const CommandSpec& command, std::string_view spelling) {
+  for (const OptionSpec& option : option_table()) {
+    if ((option.commands & only(command.command)) != 0 && spells(option, spelling)) return &option;
+  }
+  return nullptr;
+}
+
+std::string shape_error(const OptionSpec& option, std::string_view value) {
+  switch (option.kind) {
+    case ValueKind::kInteger: {
+      const std::optional<std::int64_t> whole = number<std::int64_t>(value);
+      const std::optional<std::uint64_t> wide = number<std::uint64_t>(value);
+      const bool in_range =
+          whole.has_value() ? static_cast<double>(*whole) >= option.least && static_cast<double>(*whole) <= option.most
+                            : wide.has_value() && static_cast<double>(*wide) <= option.most;
+      if (in_range) return "";
+      return fmt::format("a whole number from {:.0f} to {:.0f}", option.least, option.most);
+    }
+    case ValueKind::kReal: {
+      const std::optional<double> real = number<double>(value);
+      if (real.has_value() && std::isfinite(*real) && *real >= option.least && *real <= option.most) return "";
+      return fmt::format("a number from {} to {}", option.least, option.most);
+    }
+    case ValueKind::kChoice:
+      return listed(value, option.value) ? "" : fmt::format("one of {}", option.value);
+    case ValueKind::kFlag:
+    case ValueKind::kText:
+    case ValueKind::kList:
+      return "";
+  }
+  return "";
+}
+
+}  // namespace
+
+Status Arguments::put(const OptionSpec& option, std::string_view spelling, std::string value) {
+  if (const std::string expected = shape_error(option, value); !expected.empty()) {
+    return usage(fmt::format("{} \"{}\": expected {}", spelling, value, expected));
+  }
+  std::vector<std::string>& values = values_[option.name];
+  if (option.kind != ValueKind::kList) values.clear();
+  values.push_back(std::move(value));
+  return {};
+}
+
+Result<Arguments> Arguments::parse(const CommandSpec& command, std::span<char* const> words) {
+  Arguments arguments;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    std::string_view word = words[i];
+    if (word == "--help" || word == "-h") {
+      arguments.wants_help_ = true;
+      return arguments;
+    }
+    std::optional<std::string_view> attached;
+    if (const std::size_t equals = word.find('='); word.starts_with("--") && equals != std::string_view::npos) {
+      attached = word.substr(equals + 1);
+      word = word.substr(0, equals);
+    }
+    const OptionSpec* option = find_option(command, word);
+    if (option == nullptr) {
+      const std::vector<std::string_view> known = spellings_of(command);
+      if (!word.starts_with("-"))
+        return usage(fmt::format("unexpected argument \"{}\", expected an option of latte {}", word, command.name));
+      return usage(fmt::format("unknown option \"{}\" of latte {}{}", word, command.name, suggestion(word, known)));
+    }
+    if (option->kind == ValueKind::kFlag) {
+      if (attached.has_value()) return usage(fmt::format("{} takes no value, got \"{}\"", word, *attached));
+      arguments.values_[option->name] = {"1"};
+      continue;
+    }
+    if (!attached.has_value()) {
+      if (i + 1 == words.size()) return usage(fmt::format("{} expects a value ({})", word, option->value));
+      attached = words[++i];
+    }
+    if (Status put = arguments.put(*option, word, std::string(*attached)); !put.ok()) return put.error();
+  }
+  if (Status read = arguments.read_environment(command); !read.ok()) return read.error();
+  return arguments;
+}
+
+Status Arguments::read_environment(const CommandSpec& command) {
+  for (const OptionSpec& option : option_table()) {
+    if ((option.commands & only(command.command)) == 0 || has(option.name)) continue;
+    const std::string name = environment_name(option);
+    const char* value = std::getenv(name.c_str());
+    if (value == nullptr || *value == '\0') continue;
+    if (option.kind == ValueKind::kFlag) {
+      const std::string_view word = value;
+      if (word == "1" || word == "true" || word == "on")
+        values_[option.name] = {"1"};
+      else if (word != "0" && word != "false" && word != "off")
+        return usage(fmt::format("{}=\"{}\": expected 1 or 0", name, word));
+      continue;
+    }
+    if (Status put_value = put(option, name, value); !put_value.ok()) return put_value.error();
+  }
+  return {};
+}
+
+std::optional<std::string> Arguments::text(std::string_view name) const {
+  const auto found = values_.find(name);
+  if (found == values_.end()) return std::nullopt;
+  return found->second.back();
+}
+
+std::string Arguments::text_or(std::string_view name, std::string_view otherwise) const {
+  return text(name).value_or(std::string(otherwise));
+}
+
+std::optional<std::int64_t> Arguments::integer(std::string_view name) const {
+  const std::optional<std::string> value = text(name);
+  return value.has_value() ? number<std::int64_t>(*value) : std::nullopt;
+}
+
+std::optional<std::uint64_t> Arguments::unsigned_integer(std::string_view name) const {
+  const std::optional<std::string> value = text(name);
+  return value.has_value() ? number<std::uint64_t>(*value) : std::nullopt;
+}
+
+std::optional<double> Arguments::real(std::string_view name) const {
+  const std::optional<std::string> value = text(name);
+  return value.has_value() ? number<double>(*value) : std::nullopt;
+}
+
+std::vector<std::string> Arguments::list(std::string_view name) const {
+  const auto found = values_.find(name);
+  return found == values_.end() ? std::vector<std::string>{} : found->second;
+}
+
+}  // namespace latte::cli

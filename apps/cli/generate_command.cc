@@ -1,0 +1,125 @@
+#include <fmt/format.h>
+
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+
+#include "commands.h"
+#include "generate_report.h"
+#include "interrupts.h"
+#include "latte/session.h"
+#include "open_engine.h"
+#include "outcome.h"
+#include "token_ids.h"
+
+namespace latte::cli {
+namespace {
+
+Status check_sources(const Arguments& arguments) {
+  const int sources = int{arguments.has("--prompt")} + int{arguments.has("--file")} + int{arguments.has("--ids")};
+  if (!arguments.has("--model"))
+    return Error{ErrorKind::kInvalidInput,
+                 "no model, expected -m DIR or the name of an embedded model like latte-tiny"};
+  if (sources != 1) {
+    return Error{ErrorKind::kInvalidInput,
+                 fmt::format("{} prompts, expected exactly one of -p TEXT, -f FILE and --ids LIST", sources)};
+  }
+  return {};
+}
+
+Result<SessionOptions> session_options(const Arguments& arguments) {
+  const Result<SpecType> spec = parse_spec_type(arguments.text_or("--spec-type", "auto"));
+  if (!spec.ok()) return spec.error();
+  SessionOptions options{.spec = *spec, .num_draft_tokens = std::nullopt};
+  const std::string depth = arguments.text_or("--num-draft-tokens", "auto");
+  if (depth == "auto") return options;
+  int value = 0;
+  const auto [end, code] = std::from_chars(depth.data(), depth.data() + depth.size(), value);
+  if (code != std::errc() || end != depth.data() + depth.size() || value < 0) {
+    return Error{ErrorKind::kInvalidInput,
+                 fmt::format("--num-draft-tokens \"{}\": expected a whole number or auto", depth)};
+  }
+  options.num_draft_tokens = value;
+  return options;
+}
+
+RunOptions generate_options(const Arguments& arguments, const EngineInfo& info) {
+  RunOptions options;
+  if (const auto most = arguments.integer("--predict"); most.has_value() && *most >= 0)
+    options.max_tokens = static_cast<int>(*most);
+  SamplingChoice sampling = info.sampling;
+  sampling.temperature = arguments.real("--temp").value_or(sampling.temperature);
+  sampling.top_k = static_cast<int>(arguments.integer("--top-k").value_or(sampling.top_k));
+  sampling.top_p = arguments.real("--top-p").value_or(sampling.top_p);
+  sampling.min_p = arguments.real("--min-p").value_or(sampling.min_p);
+  options.sampling = sampling;
+  options.seed = arguments.unsigned_integer("--seed");
+  options.ignore_eos = arguments.flag("--ignore-eos");
+  options.stop = arguments.list("--reverse-prompt");
+  return options;
+}
+
+// The ids to continue: as given, a raw text, or the chat template's rendering of it.
+Result<std::vector<std::int32_t>> prompt_ids(const Arguments& arguments, const Engine& engine) {
+  if (const auto list = arguments.text("--ids")) return parse_token_ids(*list);
+  Result<std::string> text =
+      arguments.has("--file") ? read_file(*arguments.text("--file")) : *arguments.text("--prompt");
+  if (!text.ok()) return text.error();
+  const TextCodec* codec = engine.text();
+  if (codec == nullptr) {
+    return Error{ErrorKind::kNotFound,
+                 fmt::format("{}: no tokenizer.json, expected one for a text prompt: give the prompt as --ids 1,2,3",
+                             engine.info().model_directory)};
+  }
+  if (arguments.flag("--raw") || !codec->has_template())
+    return codec->encode(*text, {.match_special = false, .add_bos = codec->adds_bos()});
+  nlohmann::ordered_json messages = nlohmann::ordered_json::array();
+  if (const auto system = arguments.text("--system-prompt"))
+    messages.push_back({{"role", "system"}, {"content", *system}});
+  messages.push_back({{"role", "user"}, {"content", *text}});
+  const auto replace = nlohmann::ordered_json::error_handler_t::replace;
+  return codec->encode_chat(
+      {.messages = messages.dump(-1, ' ', false, replace), .tools = "", .kwargs = arguments.text_or("--kwargs", "")});
+}
+
+}  // namespace
+
+int run_generate(const Arguments& arguments) {
+  if (Status sources = check_sources(arguments); !sources.ok()) return misused(sources.error());
+  const Result<SessionOptions> how = session_options(arguments);
+  if (!how.ok()) return misused(how.error());
+  const bool json = arguments.flag("--json");
+
+  ProgressLine progress(arguments);
+  const Result<Engine> engine = open_engine(arguments, progress);
+  if (!engine.ok()) return failed(engine.error());
+  const Result<std::vector<std::int32_t>> prompt = prompt_ids(arguments, *engine);
+  if (!prompt.ok()) return failed(prompt.error());
+  Result<Session> session = Session::open(*engine, *how);
+  if (!session.ok()) return failed(session.error());
+
+  progress.show(fmt::format("reading {} tokens", prompt->size()));
+  const GracefulInterrupt interrupt;
+  Status printed;
+  const Result<GenerateResult> result =
+      session->generate(*prompt, generate_options(arguments, engine->info()), [&](const TokenEvent& event) {
+        progress.clear();
+        if (!json && !event.text.empty() && printed.ok()) printed = print(event.text);
+        return printed.ok() && !interrupt.requested();
+      });
+  progress.clear();
+  if (!result.ok()) return failed(result.error());
+  if (!printed.ok()) return failed(printed.error());
+
+  if (json) {
+    if (const int code = finish_with(generate_json(*result) + "\n"); code != 0) return code;
+  } else {
+    if (const int code = finish_with("\n"); code != 0) return code;
+    const std::string summary = generate_summary(*result);
+    std::fwrite(summary.data(), 1, summary.size(), stderr);
+  }
+  return interrupt.requested() ? kInterrupted : 0;
+}
+
+}  // namespace latte::cli

@@ -1,0 +1,87 @@
+#include "generate_report.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+namespace latte::cli {
+namespace {
+
+double per_second(int count, double seconds) { return seconds > 0 ? count / seconds : 0; }
+
+std::string speculation_line(const GenerateResult& result) {
+  if (result.spec_type == "none") return "speculation: none\n";
+  std::string positions;
+  for (std::size_t i = 0; i < result.tested_per_position.size(); ++i) {
+    if (result.tested_per_position[i] == 0) break;
+    const double share = 100.0 * static_cast<double>(result.accepted_per_position[i]) /
+                         static_cast<double>(result.tested_per_position[i]);
+    positions += fmt::format("{}{:.0f}%", positions.empty() ? "" : ", ", share);
+  }
+  const double rounds = static_cast<double>(result.rounds);
+  const double accepted_per_round = result.rounds > 0 ? static_cast<double>(result.accepted) / rounds : 0;
+  return fmt::format(
+      "speculation: {}, depth {}, drafted {}, accepted {} ({:.2f} per round{}), emitted per round {:.2f} over {} "
+      "rounds\n",
+      result.spec_type, result.draft_depth, result.drafted, result.accepted, accepted_per_round,
+      positions.empty() ? "" : "; by position " + positions, result.emitted_per_round, result.rounds);
+}
+
+}  // namespace
+
+std::string generate_json(const GenerateResult& result) {
+  nlohmann::ordered_json paths = nlohmann::ordered_json::object();
+  nlohmann::ordered_json rows = nlohmann::ordered_json::object();
+  paths["absorbed"] = result.paths.absorbed_steps;
+  paths["materialised"] = result.paths.materialised_steps;
+  rows["absorbed"] = result.paths.absorbed_rows;
+  rows["materialised"] = result.paths.materialised_rows;
+  const nlohmann::ordered_json object = {
+      {"text", result.text},
+      {"ids", result.ids},
+      {"prompt_ids", result.prompt_ids},
+      {"finish_reason", result.finish_reason},
+      {"seed", result.seed},
+      {"prompt_tokens", result.prompt_tokens},
+      {"cached_tokens", result.cached_tokens},
+      {"generated_tokens", result.generated_tokens},
+      {"prompt_seconds", result.prompt_seconds},
+      {"generate_seconds", result.generate_seconds},
+      {"draft_seconds", result.draft_seconds},
+      {"verify_seconds", result.verify_seconds},
+      {"unaccounted_seconds", result.unaccounted_seconds},
+      {"spec_type", result.spec_type},
+      {"draft_depth", result.draft_depth},
+      {"rounds", result.rounds},
+      {"emitted_per_round", result.emitted_per_round},
+      {"drafted", result.drafted},
+      {"accepted", result.accepted},
+      {"accepted_per_position", result.accepted_per_position},
+      {"tested_per_position", result.tested_per_position},
+      {"paths", paths},
+      {"path_rows", rows},
+      {"peak_bytes", result.peak_bytes},
+      {"device", result.device},
+      {"isa", result.isa},
+      {"numerics", result.numerics},
+  };
+  return object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+std::string generate_summary(const GenerateResult& result) {
+  const int fed = result.prompt_tokens - result.cached_tokens;
+  std::string text =
+      fmt::format("\nprompt: {} tokens, {:.1f} tok/s", result.prompt_tokens, per_second(fed, result.prompt_seconds));
+  if (result.cached_tokens > 0) text += fmt::format(" ({} from the cache)", result.cached_tokens);
+  text += fmt::format("\ngenerated: {} tokens, {:.1f} tok/s, finished by {}\n", result.generated_tokens,
+                      per_second(result.generated_tokens, result.generate_seconds), result.finish_reason);
+  text += speculation_line(result);
+  text += fmt::format("paths: absorbed {}, materialised {} (steps)\n", result.paths.absorbed_steps,
+                      result.paths.materialised_steps);
+  text += fmt::format("peak memory: {:.1f} MiB; device {} ({}), numerics {}, seed {}\n",
+                      static_cast<double>(result.peak_bytes) / (1 << 20), result.device, result.isa, result.numerics,
+                      result.seed);
+  return text;
+}
+
+}  // namespace latte::cli

@@ -1,0 +1,20 @@
+#pragma once
+
+namespace latte::cli {
+
+/// SIGPIPE ends the program quietly with 0. SIGINT ends it at once with 130, or, while a GracefulInterrupt lives, asks
+/// for an end; the second one then ends it at once.
+void install_signal_handlers();
+
+/// While it lives, the first SIGINT only sets a flag.
+class GracefulInterrupt {
+ public:
+  GracefulInterrupt();
+  ~GracefulInterrupt();
+  GracefulInterrupt(const GracefulInterrupt&) = delete;
+  GracefulInterrupt& operator=(const GracefulInterrupt&) = delete;
+
+  bool requested() const;
+};
+
+}  // namespace latte::cli

@@ -1,0 +1,70 @@
+#include <fmt/format.h>
+
+#include <new>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "arguments.h"
+#include "commands.h"
+#include "interrupts.h"
+#include "latte/version.h"
+#include "option_table.h"
+#include "outcome.h"
+#include "suggest.h"
+
+namespace latte::cli {
+namespace {
+
+int run_command(Command command, const Arguments& arguments) {
+  switch (command) {
+    case Command::kGenerate:
+      return run_generate(arguments);
+    case Command::kLogits:
+      return run_logits(arguments);
+    case Command::kPlan:
+      return run_plan(arguments);
+    case Command::kInspect:
+      return run_inspect(arguments);
+    case Command::kTokenize:
+      return run_tokenize(arguments);
+    case Command::kDetokenize:
+      return run_detokenize(arguments);
+    case Command::kApplyTemplate:
+      return run_apply_template(arguments);
+  }
+  return kMisused;
+}
+
+int run(std::span<char* const> words) {
+  if (words.empty()) return misused("no command, expected one of those that latte --help lists");
+  const std::string_view name = words[0];
+  if (name == "--help" || name == "-h") return finish_with(program_help());
+  if (name == "--version") return finish_with(fmt::format("latte {}\n", kVersion));
+  if (name == "options") return finish_with(options_page());
+  std::vector<std::string_view> names;
+  for (const CommandSpec& command : command_table()) {
+    names.push_back(command.name);
+    if (command.name != name) continue;
+    const Result<Arguments> arguments = Arguments::parse(command, words.subspan(1));
+    if (!arguments.ok()) return misused(arguments.error());
+    if (arguments->wants_help()) return finish_with(command_help(command));
+    return run_command(command.command, *arguments);
+  }
+  return misused(fmt::format("unknown command \"{}\"{}", name, suggestion(name, names)));
+}
+
+}  // namespace
+}  // namespace latte::cli
+
+int main(int count, char** words) {
+  latte::cli::install_signal_handlers();
+  try {
+    return latte::cli::run(std::span<char* const>(words, static_cast<std::size_t>(count)).subspan(count > 0 ? 1 : 0));
+  } catch (const std::bad_alloc&) {
+    return latte::cli::failed(
+        {latte::ErrorKind::kOutOfMemory,
+         "memory is exhausted, expected room for this request: use a smaller --ctx-size or fewer rows per step"});
+  }
+}

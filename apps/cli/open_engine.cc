@@ -1,0 +1,45 @@
+#include "open_engine.h"
+
+#include <string>
+
+#include "outcome.h"
+
+namespace latte::cli {
+
+Result<CacheType> cache_choice(const Arguments& arguments) {
+  const std::string bits = arguments.text_or("--kv-bits", "");
+  const std::string otherwise = bits == "8" ? "q8" : bits == "16" ? "bf16" : bits == "32" ? "f32" : "auto";
+  return parse_cache_type(arguments.text_or("--cache-type", otherwise));
+}
+
+Result<Engine> open_engine(const Arguments& arguments, ProgressLine& progress) {
+  const Result<ComputeType> compute = parse_compute_type(arguments.text_or("--dtype", "auto"));
+  const Result<CacheType> cache = cache_choice(arguments);
+  const Result<PathChoice> path = parse_path(arguments.text_or("--mla-path", "auto"));
+  const Result<Numerics> numerics = parse_numerics(arguments.text_or("--numerics", "fast"));
+  if (!compute.ok()) return compute.error();
+  if (!cache.ok()) return cache.error();
+  if (!path.ok()) return path.error();
+  if (!numerics.ok()) return numerics.error();
+  const EngineOptions options{
+      .model = arguments.text_or("--model", ""),
+      .draft_model = arguments.text_or("--draft-model", ""),
+      .device = arguments.text_or("--device", "auto"),
+      .isa = arguments.text_or("--isa", "auto"),
+      .threads = static_cast<int>(arguments.integer("--threads").value_or(0)),
+      .context = static_cast<int>(arguments.integer("--ctx-size").value_or(0)),
+      .compute = *compute,
+      .cache = *cache,
+      .path = *path,
+      .numerics = *numerics,
+  };
+  Result<Engine> engine =
+      Engine::open(options, [&progress](std::string_view stage) { progress.show("loading: " + std::string(stage)); });
+  progress.clear();
+  if (engine.ok()) {
+    for (const std::string& warning : engine->info().warnings) warn(warning);
+  }
+  return engine;
+}
+
+}  // namespace latte::cli

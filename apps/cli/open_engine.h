@@ -1,0 +1,15 @@
+#pragma once
+
+#include "arguments.h"
+#include "latte/engine.h"
+#include "progress_line.h"
+
+namespace latte::cli {
+
+/// The engine that the options ask for; warnings go to standard error. `arguments` hold --model.
+Result<Engine> open_engine(const Arguments& arguments, ProgressLine& progress);
+
+/// --cache-type, or what --kv-bits means.
+Result<CacheType> cache_choice(const Arguments& arguments);
+
+}  // namespace latte::cli

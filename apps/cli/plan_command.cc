@@ -1,0 +1,99 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "commands.h"
+#include "latte/report.h"
+#include "open_engine.h"
+#include "outcome.h"
+
+namespace latte::cli {
+namespace {
+
+using Object = nlohmann::ordered_json;
+
+Object rows_or_null(const std::optional<std::int64_t>& rows) {
+  return rows.has_value() ? Object(*rows) : Object(nullptr);
+}
+
+// Multiply-adds are numbers in JSON while a 64-bit integer holds them, text beyond.
+Object macs(const std::string& decimal) { return decimal.size() <= 18 ? Object(std::stoll(decimal)) : Object(decimal); }
+
+std::string plan_json(const PlanReport& plan) {
+  Object crossover = Object::array();
+  for (const CrossoverRow& row : plan.crossover) {
+    crossover.push_back({{"cached", row.cached}, {"max_absorbed_rows", rows_or_null(row.max_absorbed_rows)}});
+  }
+  Object object = {
+      {"family", plan.family},
+      {"geometry", {{"heads", plan.heads}, {"r", plan.r}, {"p", plan.p}, {"n", plan.n}, {"v", plan.v}}},
+      {"layers", plan.layers},
+      {"context_length", plan.context_length},
+      {"cache", plan.cache},
+      {"latent_bytes_per_token", plan.latent_bytes_per_token},
+      {"expanded_bytes_per_token", plan.expanded_bytes_per_token},
+      {"weights_bytes", plan.weights_bytes},
+      {"crossover", crossover},
+      {"crossover_cold", rows_or_null(plan.cold_rows)},
+      {"crossover_limit", rows_or_null(plan.limit_rows)},
+  };
+  if (plan.step.has_value()) {
+    object["form"] = plan.step->form;
+    object["reason"] = plan.step->reason;
+    object["absorbed_macs"] = macs(plan.step->absorbed_macs);
+    object["materialised_macs"] = macs(plan.step->materialised_macs);
+  }
+  return object.dump() + "\n";
+}
+
+std::string plan_text(const PlanReport& plan) {
+  const auto rows = [](const std::optional<std::int64_t>& most) {
+    return most.has_value() ? fmt::format("{}", *most) : std::string("always");
+  };
+  const double mib = 1 << 20;
+  std::string text = fmt::format("{}: {} layers, {} heads, r {}, p {}, n {}, v {}\n", plan.family, plan.layers,
+                                 plan.heads, plan.r, plan.p, plan.n, plan.v);
+  text += fmt::format("weights             {:>12.1f} MiB\n", static_cast<double>(plan.weights_bytes) / mib);
+  text += fmt::format("latent cache        {:>12.2f} MiB per 1024 tokens ({}, {} bytes a token)\n",
+                      static_cast<double>(plan.latent_bytes_per_token) * 1024 / mib, plan.cache,
+                      plan.latent_bytes_per_token);
+  text += fmt::format("expanded, to compare{:>12.2f} MiB per 1024 tokens\n",
+                      static_cast<double>(plan.expanded_bytes_per_token) * 1024 / mib);
+  text += fmt::format("latent cache at {} tokens: {:.1f} MiB\n\n", plan.context_length,
+                      static_cast<double>(plan.latent_bytes_per_token) * plan.context_length / mib);
+  text += "cached rows T   absorbed up to L rows (formula; wider steps materialise)\n";
+  text += fmt::format("{:>13}   {}\n", "cold (T = L)", rows(plan.cold_rows));
+  for (const CrossoverRow& row : plan.crossover)
+    text += fmt::format("{:>13}   {}\n", row.cached, rows(row.max_absorbed_rows));
+  text += fmt::format("{:>13}   {}\n", "limit", rows(plan.limit_rows));
+  if (plan.step.has_value()) text += fmt::format("\n{}\n", plan.step->reason);
+  return text;
+}
+
+}  // namespace
+
+int run_plan(const Arguments& arguments) {
+  if (arguments.has("--model") == arguments.has("--config"))
+    return misused("plan expects exactly one of -m DIR and --config config.json");
+  if (arguments.has("--new") != arguments.has("--cached"))
+    return misused("--new and --cached decide one step together, expected both or neither");
+  const std::optional<std::int64_t> new_rows = arguments.integer("--new"), cached_rows = arguments.integer("--cached");
+  if (new_rows.has_value() && *cached_rows < *new_rows) {
+    return misused(fmt::format("--cached {} counts the new rows, expected at least --new {}", *cached_rows, *new_rows));
+  }
+  const Result<CacheType> cache = cache_choice(arguments);
+  if (!cache.ok()) return misused(cache.error());
+  const Result<PathChoice> path = parse_path(arguments.text_or("--mla-path", "auto"));
+  if (!path.ok()) return misused(path.error());
+  const Result<PlanReport> report = plan({.model = arguments.text_or("--model", ""),
+                                          .config_file = arguments.text_or("--config", ""),
+                                          .cache = *cache,
+                                          .path = *path,
+                                          .new_rows = new_rows,
+                                          .cached_rows = cached_rows});
+  if (!report.ok()) return failed(report.error());
+  return finish_with(arguments.flag("--json") ? plan_json(*report) : plan_text(*report));
+}
+
+}  // namespace latte::cli

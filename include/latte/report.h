@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "latte/engine.h"
+#include "latte/error.h"
+#include "latte/options.h"
+
+namespace latte {
+
+/// One row of the crossover table.
+struct CrossoverRow {
+  std::int64_t cached = 0;                        ///< T: cached rows, the new ones included
+  std::optional<std::int64_t> max_absorbed_rows;  ///< largest L that is absorbed at T; nothing: always absorbed
+};
+
+/// The decision for one step of a prompt.
+struct StepDecision {
+  std::string form;           ///< "absorbed", "materialised"
+  std::string reason;         ///< one line with the numbers
+  std::string absorbed_macs;  ///< per head, rope part excluded; decimal, may exceed 64 bits
+  std::string materialised_macs;
+};
+
+/// What arithmetic says about a model before a weight is read.
+struct PlanReport {
+  std::string family;
+  int heads = 0, r = 0, p = 0, n = 0, v = 0;
+  int layers = 0;
+  int context_length = 0;
+  std::string cache;                          ///< element type the byte counts assume
+  std::int64_t latent_bytes_per_token = 0;    ///< over all layers
+  std::int64_t expanded_bytes_per_token = 0;  ///< keys and values of every head, over all layers
+  std::int64_t weights_bytes = 0;             ///< of the files when they are there, else from the configuration
+  std::vector<CrossoverRow> crossover;        ///< by the formula, for T = 512, 2K, 8K, 32K
+  std::optional<std::int64_t> cold_rows;      ///< largest L absorbed on a cold cache (T = L); nothing: always
+  std::optional<std::int64_t> limit_rows;     ///< the same as T grows without bound
+  std::optional<StepDecision> step;           ///< when PlanRequest asks for one
+};
+
+/// Exactly one of model and config_file is set; new_rows and cached_rows together or neither.
+struct PlanRequest {
+  std::string model;        ///< directory or embedded name
+  std::string config_file;  ///< a config.json without weights
+  CacheType cache = CacheType::kAuto;
+  PathChoice path = PathChoice::kAuto;
+  std::optional<std::int64_t> new_rows;     ///< L >= 1
+  std::optional<std::int64_t> cached_rows;  ///< T >= L, new rows included
+};
+
+/// Plans without opening a device or reading a weight. Errors: file and key of a broken configuration, sizes that do
+/// not fit together.
+Result<PlanReport> plan(const PlanRequest& request);
+
+struct DroppedName {
+  std::string name;
+  std::string reason;
+};
+
+/// What loading found in a model.
+struct InspectReport {
+  std::string family;
+  std::int64_t tensors_used = 0;
+  std::vector<DroppedName> tensors_dropped;
+  int layers = 0;
+  int folded_layers = 0;
+  bool mtp_present = false;
+  std::string mtp_reason;
+  std::optional<double> mtp_acceptance;  ///< share of a short text's positions where MTP and model agree; nothing
+                                         ///< without an MTP layer or a tokenizer
+  std::string quantisation;              ///< "none"
+  std::string stored_type;               ///< "BF16", "F32", ...
+  std::int64_t parameters = 0;           ///< MTP layers not counted
+  std::int64_t mtp_parameters = 0;
+  std::int64_t weight_bytes = 0;
+  std::int64_t latent_bytes_per_token = 0;
+  std::int64_t expanded_bytes_per_token = 0;
+  int context_length = 0;
+};
+
+/// Reports on an open model; runs its MTP layer over a short built-in text.
+Result<InspectReport> inspect(const Engine& engine);
+
+}  // namespace latte

@@ -1,0 +1,138 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "latte/engine.h"
+#include "latte/error.h"
+#include "latte/options.h"
+
+namespace latte {
+
+struct SessionState;
+struct SnapshotState;
+
+/// Which form steps took: steps and the rows in them.
+struct PathCounts {
+  std::int64_t absorbed_steps = 0;
+  std::int64_t absorbed_rows = 0;
+  std::int64_t materialised_steps = 0;
+  std::int64_t materialised_rows = 0;
+};
+
+/// One generated token as it comes.
+struct TokenEvent {
+  std::int32_t id = 0;
+  std::string_view text;  ///< what became certain: whole UTF-8 characters, often none; empty without a tokenizer
+};
+
+/// Return false to stop; the result's finish reason is then "cancelled".
+using TokenCallback = std::function<bool(const TokenEvent&)>;
+
+/// Told how much of a long prompt is read; return false to stop as above.
+using PromptCallback = std::function<bool(int rows_done, int rows_in_all)>;
+
+/// What one call of generate did. Seconds are wall time.
+struct GenerateResult {
+  std::string text;               ///< of the generated ids, stop tokens and stop texts left out
+  std::vector<std::int32_t> ids;  ///< generated, a stop token included
+  std::vector<std::int32_t> prompt_ids;
+  std::string finish_reason;  ///< "stop", "length", "cancelled"
+  std::uint64_t seed = 0;
+  int prompt_tokens = 0;
+  int cached_tokens = 0;  ///< prompt tokens that were in the cache already
+  int generated_tokens = 0;
+  double prompt_seconds = 0;
+  double generate_seconds = 0;
+  double draft_seconds = 0;        ///< of generate_seconds
+  double verify_seconds = 0;       ///< of generate_seconds
+  double unaccounted_seconds = 0;  ///< of generate_seconds: what no timer saw
+  std::string spec_type;           ///< "none", "mtp", "draft", "lookup"
+  int draft_depth = 0;             ///< most drafts per round
+  std::int64_t rounds = 0;         ///< steps after the prompt
+  double emitted_per_round = 0;    ///< the target's own token included
+  std::int64_t drafted = 0;
+  std::int64_t accepted = 0;
+  std::vector<std::int64_t> accepted_per_position;
+  std::vector<std::int64_t> tested_per_position;  ///< rounds in which all drafts before were accepted
+  PathCounts paths;                               ///< of the main model
+  std::int64_t peak_bytes = 0;                    ///< largest resident size of the process so far
+  std::string device;
+  std::string isa;
+  std::string numerics;
+};
+
+/// Teacher-forced evaluation.
+struct LogitsOptions {
+  std::vector<int> steps;  ///< rows per step, adding up to the number of ids; empty: one step
+  int redo = 0;            ///< after a step of more rows: rewind this many and feed them again
+  StepRole role = StepRole::kAuto;
+};
+
+/// Receives logits [rows, vocab] of positions first .. first + rows - 1, in order. `logits` is valid during the call.
+using LogitsSink = std::function<Status(int first, std::span<const float> logits)>;
+
+/// Everything a session holds, in host memory. Immutable, cheap to copy.
+class Snapshot {
+ public:
+  int length() const;
+
+ private:
+  friend class Session;
+  explicit Snapshot(std::shared_ptr<const SnapshotState> state) : state_(std::move(state)) {}
+
+  std::shared_ptr<const SnapshotState> state_;
+};
+
+/// One timeline: tokens, caches, drafter. Move-only; one thread at a time. Keeps its engine's model alive. A failed
+/// call leaves a session that can be used again: its caches hold a prefix of tokens().
+class Session {
+ public:
+  /// Errors: a drafter that the model or the options do not offer, a depth out of range.
+  static Result<Session> open(const Engine& engine, const SessionOptions& options = {});
+
+  Session(Session&&) noexcept;
+  Session& operator=(Session&&) noexcept;
+  ~Session();
+
+  /// Continues `prompt_ids`. What the caches hold of them already is reused (at least one token is fed), the rest of
+  /// the caches is rewound exactly. Errors: ids outside the vocabulary, a prompt longer than the context, no memory,
+  /// NaN or infinity (kNumeric, naming the layer).
+  Result<GenerateResult> generate(std::span<const std::int32_t> prompt_ids, const RunOptions& options = {},
+                                  const TokenCallback& on_token = {}, const PromptCallback& on_prompt = {});
+  /// Continues a text as it stands, without chat template; BOS comes first when the tokenizer says so.
+  Result<GenerateResult> generate(std::string_view prompt, const RunOptions& options = {},
+                                  const TokenCallback& on_token = {}, const PromptCallback& on_prompt = {});
+
+  /// Feeds `ids` into an emptied session step by step and hands out every position's logits; `mtp` (may be empty) gets
+  /// the MTP layer's, one row fewer: row i is made from hidden row i and token i + 1.
+  Status logits(std::span<const std::int32_t> ids, const LogitsOptions& options, const LogitsSink& main,
+                const LogitsSink& mtp = {});
+
+  /// Tokens whose rows the caches hold.
+  std::span<const std::int32_t> tokens() const;
+  int length() const;
+  /// Drops rows from `length` on, exactly. Errors: a length past length(); nothing changes then.
+  Status rewind_to(int length);
+  /// Forgets everything; memory is kept.
+  void reset();
+
+  Snapshot snapshot() const;
+  /// Takes over a snapshot of a session of the same engine. Errors: another model's or another cache type's.
+  Status restore(const Snapshot& snapshot);
+
+  /// Forms counted since the session was opened.
+  PathCounts paths() const;
+
+ private:
+  explicit Session(std::unique_ptr<SessionState> state);
+
+  std::unique_ptr<SessionState> state_;
+};
+
+}  // namespace latte

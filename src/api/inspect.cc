@@ -1,0 +1,81 @@
+#include <algorithm>
+#include <vector>
+
+#include "api/engine_access.h"
+#include "decode/open_model.h"
+#include "latte/report.h"
+#include "latte/session.h"
+
+namespace latte {
+namespace {
+
+// A few kinds of text; only the share of agreements is of interest.
+constexpr std::string_view kSample =
+    "The river rises in the hills to the north and runs for two hundred miles before it reaches the sea. In the spring "
+    "of "
+    "that year the water stood higher than anyone in the village could remember, and the bridge at the mill was "
+    "closed.\n\n"
+    "To open a file, call the function with a path and a mode. It returns an object that can be read line by line; if "
+    "the "
+    "file does not exist, an error is raised. See the section on errors for details.\n\n"
+    "def read_lines(path):\n    with open(path) as file:\n        return [line.strip() for line in file]\n\n"
+    "for (int i = 0; i < n; i++) {\n    if (values[i] > limit) {\n        return -1;\n    }\n}\n";
+
+int most_likely(std::span<const float> logits) {
+  return static_cast<int>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+}
+
+/// Share of positions where the MTP layer, given the text so far, names the token that the model itself names.
+Result<double> measure_acceptance(const Engine& engine) {
+  const TextCodec& text = *engine.text();
+  const auto ids = text.encode(kSample, {.match_special = false, .add_bos = text.adds_bos()});
+  if (!ids.ok()) return ids.error();
+  const std::size_t count = std::min(ids->size(), static_cast<std::size_t>(engine.info().context));
+  Result<Session> session = Session::open(engine, {.spec = SpecType::kNone, .num_draft_tokens = std::nullopt});
+  if (!session.ok()) return session.error();
+  const auto vocab = static_cast<std::size_t>(engine.info().vocab);
+  const auto collect = [vocab](std::vector<int>& into) {
+    return [&into, vocab](int, std::span<const float> logits) -> Status {
+      for (; !logits.empty(); logits = logits.subspan(vocab)) into.push_back(most_likely(logits.first(vocab)));
+      return {};
+    };
+  };
+  std::vector<int> main, mtp;
+  if (Status done = session->logits({ids->data(), count}, {}, collect(main), collect(mtp)); !done.ok())
+    return done.error();
+  if (mtp.empty()) return 0.0;
+  int agreed = 0;
+  for (std::size_t i = 0; i < mtp.size(); ++i) agreed += mtp[i] == main[i + 1] ? 1 : 0;
+  return static_cast<double>(agreed) / static_cast<double>(mtp.size());
+}
+
+}  // namespace
+
+Result<InspectReport> inspect(const Engine& engine) {
+  const OpenModel& open = *EngineAccess::model(engine);
+  const LoadReport& load = open.model.weights.report;
+  InspectReport report;
+  report.family = open.info.family;
+  report.tensors_used = load.used;
+  for (const DroppedTensor& tensor : load.dropped) report.tensors_dropped.push_back({tensor.name, tensor.reason});
+  report.layers = load.layers;
+  report.folded_layers = load.folded_layers;
+  report.mtp_present = load.mtp_present;
+  report.mtp_reason = load.mtp_reason;
+  report.quantisation = "none";
+  report.stored_type = dtype_name(load.stored_dtype);
+  report.parameters = load.parameters;
+  report.mtp_parameters = load.mtp_parameters;
+  report.weight_bytes = load.bytes;
+  report.latent_bytes_per_token = load.latent_bytes_per_token;
+  report.expanded_bytes_per_token = load.expanded_bytes_per_token;
+  report.context_length = open.info.model_context;
+  if (load.mtp_present && engine.text() != nullptr) {
+    const Result<double> acceptance = measure_acceptance(engine);
+    if (!acceptance.ok()) return acceptance.error();
+    report.mtp_acceptance = *acceptance;
+  }
+  return report;
+}
+
+}  // namespace latte

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+
+#include "latte/error.h"
+
+namespace latte {
+
+/// The directory of a model given by path or by the name of an embedded model. A name is looked for in $LATTE_MODELS,
+/// ./models, and models beside the running program and above it. Errors: kNotFound with the places looked at and the
+/// names found there.
+Result<std::string> find_model(const std::string& model);
+
+}  // namespace latte

@@ -1,0 +1,201 @@
+#include "decode/open_model.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "base/fail.h"
+#include "device/open_backend.h"
+
+namespace latte {
+namespace {
+
+bool is_wide(const Model& model) {
+  const DType stored = model.weights.report.stored_dtype;
+  return stored == DType::kF32 || stored == DType::kF64;
+}
+
+const char* type_word(DType dtype) {
+  return dtype == DType::kF64 ? "f64" : dtype == DType::kF32 ? "f32" : dtype == DType::kBf16 ? "bf16" : "?";
+}
+
+MlaPath path_of(PathChoice choice) {
+  switch (choice) {
+    case PathChoice::kAbsorbed:
+      return MlaPath::kAbsorbed;
+    case PathChoice::kMaterialised:
+      return MlaPath::kMaterialised;
+    case PathChoice::kFormula:
+      return MlaPath::kFormula;
+    case PathChoice::kAuto:
+      break;
+  }
+  return MlaPath::kAuto;
+}
+
+/// What rows of a model are cached as on this device.
+Result<DType> cache_type(CacheType asked, DType compute, const BackendInfo& device) {
+  const std::vector<DType>& offered = device.cache_dtypes;
+  if (asked == CacheType::kF16 || asked == CacheType::kQ8 || asked == CacheType::kFp8) {
+    return fail(ErrorKind::kUnsupported,
+                "[open] cache type {} on device {}, which has bf16 and f32: choose one of these", word(asked),
+                device.name);
+  }
+  if (asked == CacheType::kAuto && device.activation == DType::kF64) return offered.front();
+  const DType type = asked == CacheType::kF32 ? DType::kF32 : asked == CacheType::kBf16 ? DType::kBf16 : compute;
+  if (std::find(offered.begin(), offered.end(), type) == offered.end()) {
+    return fail(ErrorKind::kUnsupported, "[open] cache type {} is not on device {}: choose another", type_word(type),
+                device.name);
+  }
+  return type;
+}
+
+DType compute_type(ComputeType asked, const Model& model) {
+  if (asked == ComputeType::kAuto) return is_wide(model) ? DType::kF32 : DType::kBf16;
+  return asked == ComputeType::kF32 ? DType::kF32 : DType::kBf16;
+}
+
+Status check_tokenizer(const OpenModel& open) {
+  const Tokenizer* tokenizer = open.tokenizer();
+  if (tokenizer == nullptr || tokenizer->vocab_size() <= open.model.config.vocab) return {};
+  return fail(ErrorKind::kInvalidInput,
+              "{}/tokenizer.json: largest id {}, expected below vocab_size {} of config.json: the files belong to "
+              "different models",
+              open.info.model_directory, tokenizer->vocab_size() - 1, open.model.config.vocab);
+}
+
+/// Drafts are ids, so an id must be the same piece of text in both models.
+Status check_vocabularies(const OpenModel& open, const Tokenizer* draft, const std::string& draft_directory) {
+  const Tokenizer* target = open.tokenizer();
+  if (target == nullptr || draft == nullptr) {
+    if (open.model.config.vocab == open.draft->config.vocab) return {};
+    return fail(ErrorKind::kInvalidInput, "[open] draft model {}: vocabulary of {} ids, expected the target's {}",
+                draft_directory, open.draft->config.vocab, open.model.config.vocab);
+  }
+  const int size = std::max(target->vocab_size(), draft->vocab_size());
+  for (std::int32_t id = 0; id < size; ++id) {
+    if (target->contains(id) == draft->contains(id) && target->token_bytes(id) == draft->token_bytes(id)) continue;
+    return fail(ErrorKind::kInvalidInput,
+                "[open] draft model {}: token {} differs from the target's, expected the same vocabulary id by id: use "
+                "a draft model of the same family",
+                draft_directory, id);
+  }
+  if (open.draft->config.vocab >= target->vocab_size()) return {};
+  return fail(ErrorKind::kInvalidInput, "[open] draft model {}: vocab_size {}, expected at least the tokenizer's {}",
+              draft_directory, open.draft->config.vocab, target->vocab_size());
+}
+
+SamplingChoice suggested_sampling(const GenerationDefaults& defaults) {
+  SamplingChoice choice;
+  if (!defaults.do_sample.value_or(false)) return choice;
+  choice.temperature = defaults.temperature.value_or(1);
+  choice.top_k = defaults.top_k.value_or(0);
+  choice.top_p = defaults.top_p.value_or(1);
+  return choice;
+}
+
+Status open_draft(const EngineOptions& options, DType compute, OpenModel& open) {
+  Result<Model> draft = load_model(options.draft_model);
+  if (!draft.ok()) return draft.error();
+  open.draft.emplace(std::move(*draft));
+  std::error_code ignored;
+  std::optional<Tokenizer> tokenizer;
+  if (std::filesystem::exists(std::filesystem::path(options.draft_model) / "tokenizer.json", ignored)) {
+    Result<Tokenizer> loaded = Tokenizer::load(options.draft_model);
+    if (!loaded.ok()) return loaded.error();
+    tokenizer = std::move(*loaded);
+  }
+  if (Status same = check_vocabularies(open, tokenizer.has_value() ? &*tokenizer : nullptr, options.draft_model);
+      !same.ok())
+    return same;
+  const Result<DType> cache = cache_type(options.cache, compute, open.backend->info());
+  if (!cache.ok()) return cache.error();
+  open.draft_sequence = {.context = 0, .cache_dtype = *cache, .path = open.sequence.path};
+  open.info.has_draft_model = true;
+  return {};
+}
+
+void fill_info(const EngineOptions& options, DType compute, OpenModel& open) {
+  const ModelConfig& config = open.model.config;
+  const BackendInfo& device = open.backend->info();
+  const LoadReport& report = open.model.weights.report;
+  EngineInfo& info = open.info;
+  info.family = config.family;
+  info.device = device.name;
+  info.isa = device.isa;
+  info.threads = device.threads;
+  info.compute = device.activation == DType::kF64 ? "f64" : type_word(compute);
+  info.cache = type_word(open.sequence.cache_dtype);
+  info.numerics = word(options.numerics);
+  info.vocab = config.vocab;
+  info.model_context = config.context_length;
+  info.context = open.sequence.context;
+  info.has_mtp = open.model.has_mtp();
+  info.parameters = report.parameters;
+  info.weight_bytes = report.bytes;
+  info.cache_bytes_per_token = std::int64_t{config.geometry.latent_width()} * config.layers *
+                               static_cast<std::int64_t>(dtype_bytes(open.sequence.cache_dtype));
+  info.sampling = suggested_sampling(config.generation);
+  if (info.context > info.model_context) {
+    info.warnings.push_back(fmt::format("--ctx-size {} is beyond the model's length {}: text past it may be poor",
+                                        info.context, info.model_context));
+  }
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const TextCodecState>> open_text(const std::string& directory) {
+  Result<Tokenizer> tokenizer = Tokenizer::load(directory);
+  if (!tokenizer.ok()) return tokenizer.error();
+  Result<ChatTemplate> found = ChatTemplate::load(directory);
+  if (!found.ok() && found.error().kind != ErrorKind::kNotFound) return found.error();
+  std::optional<ChatTemplate> chat_template;
+  if (found.ok()) chat_template = std::move(*found);
+  return std::make_shared<const TextCodecState>(
+      TextCodecState{directory, std::move(*tokenizer), std::move(chat_template)});
+}
+
+Result<std::shared_ptr<OpenModel>> open_model(const EngineOptions& options, const LoadProgress& progress) {
+  if (options.numerics == Numerics::kPinned) {
+    return fail(ErrorKind::kUnsupported, "[open] numerics pinned is not supported yet, expected fast");
+  }
+  if (options.context < 0)
+    return fail(ErrorKind::kInvalidInput, "[open] context of {} tokens, expected 0 (the model's) or more",
+                options.context);
+  const auto tell = [&](std::string_view stage) {
+    if (progress) progress(stage);
+  };
+  tell("weights");
+  Result<Model> model = load_model(options.model);
+  if (!model.ok()) return model.error();
+  const auto open = std::make_shared<OpenModel>(std::move(*model));
+  open->info.model_directory = options.model;
+
+  const DType compute = compute_type(options.compute, open->model);
+  Result<std::unique_ptr<Backend>> backend =
+      open_backend({.device = options.device, .isa = options.isa, .threads = options.threads, .compute = compute});
+  if (!backend.ok()) return backend.error();
+  open->backend = std::move(*backend);
+  const Result<DType> cache = cache_type(options.cache, compute, open->backend->info());
+  if (!cache.ok()) return cache.error();
+  open->sequence = {.context = options.context > 0 ? options.context : open->model.config.context_length,
+                    .cache_dtype = *cache,
+                    .path = path_of(options.path)};
+
+  tell("tokenizer");
+  std::error_code ignored;
+  if (std::filesystem::exists(std::filesystem::path(options.model) / "tokenizer.json", ignored)) {
+    Result<std::shared_ptr<const TextCodecState>> text = open_text(options.model);
+    if (!text.ok()) return text.error();
+    open->text_state = std::move(*text);
+  }
+  if (Status fits = check_tokenizer(*open); !fits.ok()) return fits.error();
+  if (!options.draft_model.empty()) {
+    tell("draft model");
+    if (Status opened = open_draft(options, compute, *open); !opened.ok()) return opened.error();
+  }
+  fill_info(options, compute, *open);
+  return open;
+}
+
+}  // namespace latte

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "backend/backend.h"
+#include "latte/engine.h"
+#include "model/model.h"
+#include "model/sequence.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
+
+namespace latte {
+
+/// What TextCodec shares.
+struct TextCodecState {
+  std::string directory;
+  Tokenizer tokenizer;
+  std::optional<ChatTemplate> chat_template;
+};
+
+/// What Engine shares: one model on one device. Read-only after open but for the device, which sessions take in turn by
+/// holding `busy`.
+struct OpenModel {
+  explicit OpenModel(Model loaded) : model(std::move(loaded)) {}
+
+  Model model;
+  std::optional<Model> draft;
+  std::unique_ptr<Backend> backend;
+  SequenceOptions sequence;        ///< how sessions keep the main model's rows; the MTP layer's are kept alike
+  SequenceOptions draft_sequence;  ///< the same for the draft model
+  std::shared_ptr<const TextCodecState> text_state;  ///< null: the folder has no tokenizer
+  std::optional<TextCodec> text;                     ///< the public face of text_state
+  EngineInfo info;
+  std::mutex busy;
+
+  const Tokenizer* tokenizer() const { return text_state == nullptr ? nullptr : &text_state->tokenizer; }
+};
+
+/// Opens tokenizer and template of a folder. Errors: one line with the file and the key.
+Result<std::shared_ptr<const TextCodecState>> open_text(const std::string& directory);
+
+/// Opens `options.model` and `options.draft_model`, which are directories here. Errors as Engine::open says.
+Result<std::shared_ptr<OpenModel>> open_model(const EngineOptions& options, const LoadProgress& progress);
+
+}  // namespace latte

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "decode/drafter.h"
+#include "decode/open_model.h"
+#include "decode/speculative_loop.h"
+#include "latte/session.h"
+#include "model/sequence.h"
+
+namespace latte {
+
+/// What a Snapshot shares.
+struct SnapshotState {
+  std::vector<TokenId> tokens;  ///< fed ones first, then perhaps one that was emitted and not fed
+  int generated_from = 0;
+  LatentSnapshot cache;
+};
+
+/// One timeline of one open model: the main model's caches, the drafter with its own, and the tokens they hold.
+/// Public Session is a thin cover. One thread at a time; takes the device for the length of a call.
+struct SessionState {
+  /// Errors: a drafter that is not there, a depth out of range.
+  static Result<std::unique_ptr<SessionState>> open(std::shared_ptr<OpenModel> model, const SessionOptions& options);
+
+  Result<GenerateResult> run(std::span<const TokenId> prompt, const RunOptions& options, const TokenCallback& on_token,
+                             const PromptCallback& on_prompt);
+  Status logits(std::span<const TokenId> ids, const LogitsOptions& options, const LogitsSink& on_main,
+                const LogitsSink& on_mtp);
+  Status rewind_to(int length);
+  std::shared_ptr<const SnapshotState> snapshot() const;
+  Status restore(const SnapshotState& snapshot);
+  PathCounts paths() const;
+
+  std::shared_ptr<OpenModel> model;
+  SpecType spec = SpecType::kNone;
+  int depth = 0;                ///< most drafts per round
+  std::vector<TokenId> tokens;  ///< the caches hold the first sequence.length() of them
+  int generated_from = 0;       ///< tokens from here on were generated
+  ModelSequence sequence;
+  std::optional<MtpSequence> mtp_sequence;
+  std::optional<ModelSequence> draft_sequence;
+  std::unique_ptr<Drafter> drafter;
+
+ private:
+  SessionState(std::shared_ptr<OpenModel> opened, SpecType chosen, int most_drafts);
+  Status keep_common_prefix(std::span<const TokenId> prompt);
+};
+
+}  // namespace latte
