@@ -24,8 +24,15 @@ struct ProductPanel {
   std::int64_t n = 0;
   std::int64_t k = 0;
   bool accumulate = false;
-  float* scratch = nullptr;  ///< n * k floats where bf16 weights are expanded, then m * n with w_up
+  float* scratch = nullptr;  ///< product_scratch_floats
 };
+
+/// Most weight rows of a panel: a multiple of every tile's rows.
+inline constexpr int kPanelRows = 24;
+/// Columns that one pass over K covers where there are rows enough to compute rather than wait for memory.
+inline constexpr int kSumPass = 1024;
+/// Rows of x from which expanding a panel of bf16 weights once is cheaper than expanding it in every tile.
+inline constexpr int kExpandRows = 8;
 
 /// y[m, n] = sum_k x[m, k] w[k, n] over n columns: k ascends one by one in every lane.
 struct RowSumPanel {
@@ -89,6 +96,12 @@ struct KernelTable {
   /// into += weight * x.
   void (*add_scaled)(float* into, const float* x, float weight, std::int64_t n);
 };
+
+/// Floats of ProductPanel::scratch for m rows of x: expanded weights, sums carried between passes, the gated block's
+/// other factor.
+constexpr std::int64_t product_scratch_floats(const KernelTable& kernels, std::int64_t m) {
+  return kPanelRows * (kSumPass + m * (kernels.vector_width + 1));
+}
 
 /// Floats of LeafArgs::scratch.
 constexpr std::int64_t leaf_scratch_floats(const KernelTable& kernels, int key_width, int value_width) {

@@ -25,132 +25,201 @@ struct FloatDot {
   static Vec multiply_add(Operand a, Operand b, Vec sum) { return S::fma(a, b, sum); }
 };
 
-/// kRows weight rows times kCount rows of x. Lane j of an accumulator sums k = j mod the step in ascending order, then
-/// one fold: the order is that of a tile of one row and one weight row, so tiles change no bit.
+/// The part of K that a pass covers; sums go on from `carried` unless it is the first, and stay there unless it is the
+/// last.
+struct SumRange {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  bool first = true;
+  bool last = true;
+};
+
+/// Where the sums of a tile of y go.
+struct TileOutput {
+  float* y = nullptr;
+  std::int64_t y_stride = 0;
+  bool accumulate = false;
+};
+
+/// One step of a tile: a vector of every weight row times a vector of every row of x. `rest` > 0: only so many elements
+/// are there.
 template <class S, class Dot, int kRows, int kCount, class W, class X>
-void dot_tile(const W* w, std::int64_t w_stride, const X* x, std::int64_t x_stride, std::int64_t k_count, float* y,
-              std::int64_t y_stride, bool accumulate) {
+[[gnu::always_inline]] inline void dot_step(const W* w, std::int64_t w_stride, const X* x, std::int64_t x_stride,
+                                            int rest, typename S::Vec (&sums)[kCount][kRows]) {
+  typename Dot::Operand columns[kCount];
+  for (int m = 0; m < kCount; ++m) {
+    columns[m] = rest > 0 ? Dot::load_first(x + m * x_stride, rest) : Dot::load(x + m * x_stride);
+  }
+  for (int n = 0; n < kRows; ++n) {
+    const typename Dot::Operand weights =
+        rest > 0 ? Dot::load_first(w + n * w_stride, rest) : Dot::load(w + n * w_stride);
+    for (int m = 0; m < kCount; ++m) sums[m][n] = Dot::multiply_add(weights, columns[m], sums[m][n]);
+  }
+}
+
+/// kRows weight rows times kCount rows of x. Lane j of an accumulator sums k = j mod the step in ascending order, then
+/// one fold: the order is that of a tile of one row and one weight row, so neither tiles nor passes over K change a
+/// bit.
+template <class S, class Dot, int kRows, int kCount, class W, class X>
+void dot_tile(const W* w, std::int64_t w_stride, const X* x, std::int64_t x_stride, const SumRange& range,
+              float* carried, const TileOutput& out) {
+  constexpr int kUnroll = 4;
+  constexpr int kStep = Dot::kStep;
+  constexpr int kLine = 64 / static_cast<int>(sizeof(W));
   typename S::Vec sums[kCount][kRows];
   for (int m = 0; m < kCount; ++m) {
-    for (int n = 0; n < kRows; ++n) sums[m][n] = S::zero();
+    for (int n = 0; n < kRows; ++n)
+      sums[m][n] = range.first ? S::zero() : S::load(carried + (m * kRows + n) * S::kWidth);
   }
-  std::int64_t k = 0;
-  for (; k + Dot::kStep <= k_count; k += Dot::kStep) {
-    typename Dot::Operand columns[kCount];
-    for (int m = 0; m < kCount; ++m) columns[m] = Dot::load(x + m * x_stride + k);
+  std::int64_t k = range.begin;
+  for (; k + kUnroll * kStep <= range.end; k += kUnroll * kStep) {
+    // Short rows end before the processor's own prefetch gets going: ask for the next tile's rows.
     for (int n = 0; n < kRows; ++n) {
-      const typename Dot::Operand weights = Dot::load(w + n * w_stride + k);
-      for (int m = 0; m < kCount; ++m) sums[m][n] = Dot::multiply_add(weights, columns[m], sums[m][n]);
+      for (int ahead = 0; ahead < kUnroll * kStep; ahead += kLine) S::prefetch(w + (n + kRows) * w_stride + k + ahead);
+    }
+    for (int step = 0; step < kUnroll; ++step) {
+      dot_step<S, Dot, kRows, kCount>(w + k + step * kStep, w_stride, x + k + step * kStep, x_stride, 0, sums);
     }
   }
-  if (k < k_count) {
-    const int rest = static_cast<int>(k_count - k);
-    typename Dot::Operand columns[kCount];
-    for (int m = 0; m < kCount; ++m) columns[m] = Dot::load_first(x + m * x_stride + k, rest);
-    for (int n = 0; n < kRows; ++n) {
-      const typename Dot::Operand weights = Dot::load_first(w + n * w_stride + k, rest);
-      for (int m = 0; m < kCount; ++m) sums[m][n] = Dot::multiply_add(weights, columns[m], sums[m][n]);
-    }
+  for (; k + kStep <= range.end; k += kStep) dot_step<S, Dot, kRows, kCount>(w + k, w_stride, x + k, x_stride, 0, sums);
+  if (k < range.end) {
+    dot_step<S, Dot, kRows, kCount>(w + k, w_stride, x + k, x_stride, static_cast<int>(range.end - k), sums);
   }
   for (int m = 0; m < kCount; ++m) {
     for (int n = 0; n < kRows; ++n) {
+      if (!range.last) {
+        S::store(carried + (m * kRows + n) * S::kWidth, sums[m][n]);
+        continue;
+      }
       const float sum = S::hsum(sums[m][n]);
-      float* to = y + m * y_stride + n;
-      *to = accumulate ? *to + sum : sum;
+      float* to = out.y + m * out.y_stride + n;
+      *to = out.accumulate ? *to + sum : sum;
     }
   }
 }
 
-/// All weight rows of a panel times kCount rows of x.
+/// All `n` weight rows of a panel times kCount rows of x.
 template <class S, class Dot, int kCount, class W, class X>
-void dot_rows(const W* w, std::int64_t w_stride, const X* x, const ProductPanel& panel, float* y, std::int64_t y_stride,
-              bool accumulate) {
+void dot_rows(const W* w, std::int64_t w_stride, std::int64_t n_count, const X* x, std::int64_t x_stride,
+              const SumRange& range, float* carried, TileOutput out) {
   constexpr int kRows = S::kWeightRows[kCount];
   std::int64_t n = 0;
-  for (; n + kRows <= panel.n; n += kRows) {
-    dot_tile<S, Dot, kRows, kCount>(w + n * w_stride, w_stride, x, panel.x_stride, panel.k, y + n, y_stride,
-                                    accumulate);
+  const auto advance = [&](int rows) {
+    n += rows;
+    w += rows * w_stride;
+    carried += rows * kCount * S::kWidth;
+    out.y += rows;
+  };
+  while (n + kRows <= n_count) {
+    dot_tile<S, Dot, kRows, kCount>(w, w_stride, x, x_stride, range, carried, out);
+    advance(kRows);
   }
-  for (; n + 2 <= panel.n; n += 2) {
-    dot_tile<S, Dot, 2, kCount>(w + n * w_stride, w_stride, x, panel.x_stride, panel.k, y + n, y_stride, accumulate);
+  while (n + 2 <= n_count) {
+    dot_tile<S, Dot, 2, kCount>(w, w_stride, x, x_stride, range, carried, out);
+    advance(2);
   }
-  if (n < panel.n) {
-    dot_tile<S, Dot, 1, kCount>(w + n * w_stride, w_stride, x, panel.x_stride, panel.k, y + n, y_stride, accumulate);
-  }
+  if (n < n_count) dot_tile<S, Dot, 1, kCount>(w, w_stride, x, x_stride, range, carried, out);
 }
 
 /// All weight rows of a panel times all rows of x, up to four rows at a time; 5 rows are 3 + 2 rather than 4 + 1.
 template <class S, class Dot, class W, class X>
-void dot_panel(const W* w, std::int64_t w_stride, const X* x, const ProductPanel& panel, float* y,
-               std::int64_t y_stride, bool accumulate) {
+void dot_pass(const W* w, std::int64_t w_stride, const X* x, const ProductPanel& panel, const SumRange& range,
+              float* carried, TileOutput out) {
   for (std::int64_t m = 0; m < panel.m;) {
     const std::int64_t left = panel.m - m;
-    const X* rows = x + m * panel.x_stride;
-    float* to = y + m * y_stride;
+    int rows = 1;
     if (left >= 4 && left != 5) {
-      dot_rows<S, Dot, 4>(w, w_stride, rows, panel, to, y_stride, accumulate);
-      m += 4;
+      rows = 4;
+      dot_rows<S, Dot, 4>(w, w_stride, panel.n, x, panel.x_stride, range, carried, out);
     } else if (left >= 3) {
-      dot_rows<S, Dot, 3>(w, w_stride, rows, panel, to, y_stride, accumulate);
-      m += 3;
+      rows = 3;
+      dot_rows<S, Dot, 3>(w, w_stride, panel.n, x, panel.x_stride, range, carried, out);
     } else if (left == 2) {
-      dot_rows<S, Dot, 2>(w, w_stride, rows, panel, to, y_stride, accumulate);
-      m += 2;
+      rows = 2;
+      dot_rows<S, Dot, 2>(w, w_stride, panel.n, x, panel.x_stride, range, carried, out);
     } else {
-      dot_rows<S, Dot, 1>(w, w_stride, rows, panel, to, y_stride, accumulate);
-      m += 1;
+      dot_rows<S, Dot, 1>(w, w_stride, panel.n, x, panel.x_stride, range, carried, out);
+    }
+    m += rows;
+    x += rows * panel.x_stride;
+    carried += rows * panel.n * S::kWidth;
+    out.y += rows * out.y_stride;
+  }
+}
+
+/// Columns [range.begin, range.end) of a panel's bf16 weights as f32, rows `stride` apart.
+template <class S>
+void expand_panel(const std::uint16_t* w, std::int64_t w_stride, std::int64_t n, const SumRange& range, float* to,
+                  std::int64_t stride) {
+  constexpr int kWidth = S::kWidth;
+  for (std::int64_t row = 0; row < n; ++row) {
+    const std::uint16_t* from = w + row * w_stride;
+    float* at = to + row * stride;
+    std::int64_t k = range.begin;
+    for (; k + kWidth <= range.end; k += kWidth, at += kWidth) S::store(at, S::load(from + k));
+    if (k < range.end) {
+      const int rest = static_cast<int>(range.end - k);
+      S::store_first(at, S::load_first(from + k, rest), rest);
     }
   }
 }
 
-/// Rows of x from which expanding a panel of bf16 weights once is cheaper than expanding it per tile.
-inline constexpr int kExpandRows = 8;
+/// Calls pass(range) over K in passes short enough for rows of x to stay in the first-level cache. Few rows go in one
+/// pass: they wait for memory, which likes long reads.
+template <class Pass>
+void for_passes(const ProductPanel& panel, const Pass& pass) {
+  const std::int64_t step = panel.m < 3 ? panel.k : kSumPass;
+  if (panel.k == 0) pass(SumRange{});
+  for (std::int64_t begin = 0; begin < panel.k; begin += step) {
+    const std::int64_t end = begin + step < panel.k ? begin + step : panel.k;
+    pass(SumRange{begin, end, begin == 0, end == panel.k});
+  }
+}
+
+template <class S, class Dot, class W, class X>
+void dot_panel(const W* w, std::int64_t w_stride, const X* x, const ProductPanel& panel, const TileOutput& out) {
+  float* carried = panel.scratch + kPanelRows * kSumPass;
+  for_passes(panel, [&](const SumRange& range) { dot_pass<S, Dot>(w, w_stride, x, panel, range, carried, out); });
+}
 
 template <class S>
-void expand_panel(const std::uint16_t* w, std::int64_t w_stride, std::int64_t n, std::int64_t k_count, float* to) {
-  constexpr int kWidth = S::kWidth;
-  for (std::int64_t row = 0; row < n; ++row) {
-    const std::uint16_t* from = w + row * w_stride;
-    std::int64_t k = 0;
-    for (; k + kWidth <= k_count; k += kWidth) S::store(to + k, S::load(from + k));
-    if (k < k_count) {
-      const int rest = static_cast<int>(k_count - k);
-      S::store_first(to + k, S::load_first(from + k, rest), rest);
-    }
-    to += k_count;
-  }
+void dot_expanded_panel(const std::uint16_t* w, std::int64_t w_stride, const ProductPanel& panel,
+                        const TileOutput& out) {
+  float* carried = panel.scratch + kPanelRows * kSumPass;
+  for_passes(panel, [&](const SumRange& range) {
+    expand_panel<S>(w, w_stride, panel.n, range, panel.scratch, kSumPass);
+    const SumRange pass{0, range.end - range.begin, range.first, range.last};
+    const float* x = static_cast<const float*>(panel.x) + range.begin;
+    dot_pass<S, FloatDot<S>>(static_cast<const float*>(panel.scratch), kSumPass, x, panel, pass, carried, out);
+  });
 }
 
 /// One weight matrix of a panel; `Bf16Dot` multiplies bf16 weights with rounded rows of x.
 template <class S, class Bf16Dot>
-void multiply(const void* w, std::int64_t w_stride, const ProductPanel& panel, float* y, std::int64_t y_stride,
-              bool accumulate) {
+void multiply(const void* w, std::int64_t w_stride, const ProductPanel& panel, const TileOutput& out) {
+  const auto* x = static_cast<const float*>(panel.x);
   if (!panel.w_bf16) {
-    dot_panel<S, FloatDot<S>>(static_cast<const float*>(w), w_stride, static_cast<const float*>(panel.x), panel, y,
-                              y_stride, accumulate);
+    dot_panel<S, FloatDot<S>>(static_cast<const float*>(w), w_stride, x, panel, out);
     return;
   }
   const auto* weights = static_cast<const std::uint16_t*>(w);
   if (panel.x_bf16) {
     if constexpr (!__is_same(Bf16Dot, FloatDot<S>)) {
-      dot_panel<S, Bf16Dot>(weights, w_stride, static_cast<const std::uint16_t*>(panel.x), panel, y, y_stride,
-                            accumulate);
+      dot_panel<S, Bf16Dot>(weights, w_stride, static_cast<const std::uint16_t*>(panel.x), panel, out);
     }
   } else if (panel.m < kExpandRows) {
-    dot_panel<S, FloatDot<S>>(weights, w_stride, static_cast<const float*>(panel.x), panel, y, y_stride, accumulate);
+    dot_panel<S, FloatDot<S>>(weights, w_stride, x, panel, out);
   } else {
-    expand_panel<S>(weights, w_stride, panel.n, panel.k, panel.scratch);
-    dot_panel<S, FloatDot<S>>(static_cast<const float*>(panel.scratch), panel.k, static_cast<const float*>(panel.x),
-                              panel, y, y_stride, accumulate);
+    dot_expanded_panel<S>(weights, w_stride, panel, out);
   }
 }
 
 template <class S, class Bf16Dot>
 void product(const ProductPanel& panel) {
-  multiply<S, Bf16Dot>(panel.w, panel.w_stride, panel, panel.y, panel.y_stride, panel.accumulate);
+  multiply<S, Bf16Dot>(panel.w, panel.w_stride, panel, {panel.y, panel.y_stride, panel.accumulate});
   if (panel.w_up == nullptr) return;
-  float* up = panel.scratch + panel.n * panel.k;
-  multiply<S, Bf16Dot>(panel.w_up, panel.w_up_stride, panel, up, panel.n, false);
+  float* up = panel.scratch + kPanelRows * kSumPass + panel.m * panel.n * S::kWidth;
+  multiply<S, Bf16Dot>(panel.w_up, panel.w_up_stride, panel, {up, panel.n, false});
   for (std::int64_t m = 0; m < panel.m; ++m) gate_rows<S>(panel.y + m * panel.y_stride, up + m * panel.n, panel.n);
 }
 

@@ -9,8 +9,6 @@ namespace {
 constexpr std::int64_t kInlineWork = 40'000;
 /// Streaming a weight costs about as much as multiplying it by this many rows.
 constexpr std::int64_t kWeightCost = 4;
-/// Floats of expanded weights that stay in the second-level cache beside rows of x.
-constexpr std::int64_t kPanelFloats = 64 * 1024;
 constexpr std::int64_t kRowBlock = 64;
 
 /// How a job is cut: `panels` of `panel` weight rows (columns for row sums) by `blocks` of `block` rows of x.
@@ -25,11 +23,9 @@ Grid grid(std::int64_t m, std::int64_t n, std::int64_t panel, std::int64_t block
   return {panel, divide_up(n, panel), block, divide_up(m, block)};
 }
 
-/// Panel heights are multiples of every tile height.
+/// One row of x waits for memory: small panels divide evenly. More rows reuse a tall panel.
 Grid product_grid(const ProductJob& job, std::int64_t block) {
-  const std::int64_t fitting = kPanelFloats / std::max<std::int64_t>(job.k, 1);
-  const std::int64_t panel = job.m == 1 ? 8 : fitting >= 24 ? 24 : fitting >= 12 ? 12 : 6;
-  return grid(job.m, job.n, panel, block);
+  return grid(job.m, job.n, job.m == 1 ? 8 : kPanelRows, block);
 }
 
 template <class Job>
@@ -98,12 +94,9 @@ void ProductLauncher::run_divided(std::span<const Job> jobs, const Panels& run_p
 }
 
 void ProductLauncher::run(std::span<const ProductJob> jobs) {
-  std::int64_t floats = 0;
-  for (const ProductJob& job : jobs) {
-    const Grid cut = product_grid(job, 1);
-    floats = std::max(floats, cut.panel * (job.k + (job.w_up == nullptr ? 0 : job.m)));
-  }
-  for (Scratch& scratch : scratch_) scratch.get<float>(floats);
+  std::int64_t most_rows = 0;
+  for (const ProductJob& job : jobs) most_rows = std::max(most_rows, job.m);
+  for (Scratch& scratch : scratch_) scratch.get<float>(product_scratch_floats(kernels_, most_rows));
 
   struct Panels {
     const KernelTable& kernels;

@@ -118,7 +118,8 @@ void CpuBackend::expand_latent(const ExpandArgs& args) {
   const std::int64_t r = uk.cols;
   const std::int64_t n = uk.rows;
   const std::int64_t p = args.rope_width;
-  expects(p >= 0 && args.latent.row_stride >= r + p, "latent rows hold c [r] and k_pe [p], keys n + p columns");
+  expects(p >= 0 && args.latent.row_stride >= r + p && args.keys.row_stride >= n + p,
+          "latent rows hold c [r] and k_pe [p], keys n + p columns");
   auto* latent = latent_.get<float>(rows * (r + p));
   for_rows(rows, r + p, [&](std::int64_t i, int) {
     const void* row = args.latent.row(args.begin + i);
