@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""Writes the seed files of fuzz/corpus/safetensors and fuzz/corpus/config: one small file per rule of each format.
+
+Usage: python3 tools/make_fuzz_seeds.py
+"""
+
+import json
+import pathlib
+import struct
+
+CORPUS = pathlib.Path(__file__).resolve().parent.parent / "fuzz" / "corpus"
+
+
+def safetensors(header, data=b"", length=None):
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return struct.pack("<Q", len(text) if length is None else length) + text + data
+
+
+def tensor(dtype, shape, begin, end):
+    return {"dtype": dtype, "shape": shape, "data_offsets": [begin, end]}
+
+
+def safetensors_seeds():
+    u8 = tensor("U8", [2], 0, 2)
+    yield "empty", b""
+    yield "short", b"1234567"
+    yield "length", safetensors(b"{}", length=2**64 - 1)
+    yield "length_100mb", safetensors(b"{}", length=100_000_001)
+    yield "no_tensors", safetensors({})
+    yield "not_json", safetensors(b'{"a":')
+    yield "bad_utf8", safetensors(b'{"\xff":1}')
+    yield "list", safetensors([])
+    yield "deep", safetensors(b"[" * 80)
+    yield "repeated", safetensors(b'{"a":{},"a":{}}')
+    yield "metadata", safetensors({"__metadata__": {"format": "pt"}, "a": u8}, b"ab")
+    yield "metadata_list", safetensors({"__metadata__": []})
+    yield "metadata_number", safetensors({"__metadata__": {"a": 1.5}})
+    yield "entry", safetensors({"a": "b"})
+    yield "entry_list", safetensors({"a": [1, -2, True, None]})
+    sizes = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "F8_E4M3": 1, "F8_E5M2": 1, "F8_E8M0": 1, "I64": 8, "I32": 4, "I16": 2, "I8": 1,
+             "U64": 8, "U32": 4, "U16": 2, "U8": 1, "BOOL": 1}
+    header, end = {}, 0
+    for word, size in sizes.items():
+        header[word] = tensor(word, [1, 2], end, end + 2 * size)
+        end += 2 * size
+    yield "dtypes", safetensors(header, bytes(end))
+    yield "dtype_unknown", safetensors({"a": tensor("F4", [2], 0, 1)}, b"a")
+    yield "dtype_missing", safetensors({"a": {"shape": [1], "data_offsets": [0, 1]}}, b"a")
+    yield "shape_missing", safetensors({"a": {"dtype": "U8", "data_offsets": [0, 1]}}, b"a")
+    yield "shape_negative", safetensors({"a": tensor("U8", [-1], 0, 1)}, b"a")
+    yield "shape_huge", safetensors({"a": tensor("F32", [2**32, 2**32], 0, 0)})
+    yield "shape_scalar", safetensors({"a": tensor("U8", [], 0, 1), "b": tensor("F32", [0, 3], 1, 1)}, b"a")
+    yield "offsets_missing", safetensors({"a": {"dtype": "U8", "shape": [1]}}, b"a")
+    yield "offsets_three", safetensors({"a": {"dtype": "U8", "shape": [1], "data_offsets": [0, 1, 2]}}, b"a")
+    yield "offsets_reversed", safetensors({"a": tensor("U8", [1], 1, 0)}, b"a")
+    yield "offsets_outside", safetensors({"a": tensor("U8", [4], 0, 4)}, b"a")
+    yield "size", safetensors({"a": tensor("F32", [2], 0, 4)}, b"abcd")
+    yield "overlap", safetensors({"a": u8, "b": tensor("U8", [2], 1, 3)}, b"abc")
+    yield "hole", safetensors({"a": u8, "b": tensor("U8", [1], 3, 4)}, b"abcd")
+    yield "trailing", safetensors({"a": u8}, b"abcd")
+    yield "trailing_only", safetensors({}, b"abcd")
+
+
+def config_seeds():
+    yarn = {"type": "yarn", "factor": 4, "original_max_position_embeddings": 16, "beta_fast": 0.3, "beta_slow": 0.03, "mscale": 1.0,
+            "mscale_all_dim": 1.0}
+    small = {"architectures": ["DeepseekV3ForCausalLM"], "model_type": "deepseek_v3", "torch_dtype": "float32", "hidden_size": 48,
+             "intermediate_size": 80, "num_hidden_layers": 4, "num_attention_heads": 3, "qk_nope_head_dim": 24, "qk_rope_head_dim": 16,
+             "v_head_dim": 20, "kv_lora_rank": 32, "q_lora_rank": 40, "vocab_size": 272, "n_routed_experts": 16, "num_experts_per_tok": 4,
+             "moe_intermediate_size": 16, "n_shared_experts": 1, "routed_scaling_factor": 2.5, "first_k_dense_replace": 1, "n_group": 4,
+             "topk_group": 2, "norm_topk_prob": True, "rms_norm_eps": 1e-6, "num_nextn_predict_layers": 1, "max_position_embeddings": 64,
+             "rope_theta": 10000, "rope_scaling": yarn, "bos_token_id": 0, "eos_token_id": 1}
+    yield "small", small
+    yield "defaults", {"model_type": "kimi_k2"}
+    yield "by_architecture", {"model_type": "new", "architectures": ["DeepseekV3ForCausalLM"]}
+    yield "nulls", dict.fromkeys(small) | {"model_type": "deepseek_v3"}
+    yield "rope_parameters", small | {"rope_scaling": None, "rope_parameters": {"rope_theta": 5e4, "rope_type": "deepseek_yarn", "factor": None,
+                                                                               "truncate": False, "attention_factor": 1.25}}
+    yield "text_config", {"model_type": "outer", "text_config": small}
+    changes = {
+        "family": {"model_type": "llama", "architectures": []}, "type_number": {"model_type": 3}, "architectures": {"architectures": "x"},
+        "architectures_number": {"architectures": [1]}, "fp8": {"quantization_config": {"quant_method": "fp8"}},
+        "mlx": {"quantization": {"bits": 4}}, "quantization_word": {"quantization": "x"}, "act": {"hidden_act": "gelu"},
+        "bias": {"attention_bias": True}, "dtype": {"torch_dtype": "int8"}, "half": {"torch_dtype": "torch.float16"},
+        "double": {"torch_dtype": None, "dtype": "float64"}, "zero": {"vocab_size": 0}, "negative": {"hidden_size": -1},
+        "fraction": {"num_hidden_layers": 4.5}, "big": {"num_hidden_layers": 4097}, "overflow": {"num_attention_heads": 2**64},
+        "odd": {"qk_rope_head_dim": 15}, "wide": {"num_attention_heads": 65536, "qk_nope_head_dim": 1 << 20}, "groups": {"n_group": 3},
+        "thin_groups": {"n_group": 16}, "top_groups": {"topk_group": 5}, "top_k": {"num_experts_per_tok": 9}, "dense": {"n_routed_experts": None},
+        "softmax": {"scoring_func": "softmax"}, "scoring": {"scoring_func": "x"}, "topk_method": {"topk_method": "greedy"},
+        "types": {"mlp_layer_types": ["dense", "sparse", "dense", "sparse", "dense"]}, "types_word": {"mlp_layer_types": ["x"] * 4},
+        "types_short": {"mlp_layer_types": []}, "types_dense": {"n_routed_experts": None, "mlp_layer_types": ["sparse"] * 4},
+        "eos_list": {"eos_token_id": [1, 2]}, "eos_bad": {"eos_token_id": [1, "x"]}, "eos_word": {"eos_token_id": "x"}, "bool": {"tie_word_embeddings": "x"},
+        "theta": {"rope_theta": 1, "rope_scaling": None}, "theta_yarn": {"rope_theta": 0.5}, "rope_list": {"rope_scaling": []},
+        "rope_type": {"rope_scaling": yarn | {"type": "longrope"}}, "rope_no_type": {"rope_scaling": {"factor": 4}},
+        "rope_factor": {"rope_scaling": yarn | {"factor": 0.5}}, "rope_negative": {"rope_scaling": yarn | {"mscale": -1}},
+        "rope_meet": {"rope_scaling": {"type": "yarn", "factor": 4, "original_max_position_embeddings": 6}},
+        "rope_one": {"rope_scaling": yarn | {"factor": 1, "mscale_all_dim": 0}},
+        "generation": {"do_sample": True, "temperature": 0.6, "top_k": 20, "top_p": 0.95}, "temperature": {"temperature": -1, "top_p": 2},
+    }
+    for name, change in changes.items():
+        yield name, small | change
+
+
+def main():
+    for name, data in safetensors_seeds():
+        (CORPUS / "safetensors" / name).write_bytes(data)
+    for name, value in config_seeds():
+        (CORPUS / "config" / name).write_text(json.dumps(value))
+    for name, text in {"list": "[]", "empty": "", "number": "1e999", "deep": "[" * 80, "repeated": '{"a":1,"a":2}', "utf8": '"\\ud800"'}.items():
+        (CORPUS / "config" / ("text_" + name)).write_text(text)
+    (CORPUS / "config" / "text_nested").write_text('{"text_config":{"text_config":{}}}')
+
+
+main()
