@@ -19,6 +19,9 @@ constexpr std::size_t kBlock = 64;
 // memory.
 constexpr double kNegligibleNats = 50;
 
+// Where top-p looks first.
+constexpr double kNearNats = 8;
+
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
 
 float max_of(std::span<const float> values) {
@@ -206,14 +209,26 @@ void Sampler::keep_top_p(std::span<const float> logits, float peak) const {
   const auto mass_of = [&](std::int32_t token) { return std::exp(scaled(logits[token]) - scaled(peak)); };
   double total = 0;
   for (const std::int32_t token : candidates_) total += mass_of(token);
+  const double target = options_.top_p * total;
   const Worse worse{{logits}};
-  std::make_heap(candidates_.begin(), candidates_.end(), worse);
-  auto heap_end = candidates_.end();
-  for (double mass = 0; heap_end != candidates_.begin() && mass < options_.top_p * total; --heap_end) {
-    mass += mass_of(candidates_.front());
-    std::pop_heap(candidates_.begin(), heap_end, worse);
+  // The mass is almost always reached among the tokens near the peak; only they are then put in order.
+  const double near = peak - kNearNats * options_.temperature;
+  const auto near_end = std::partition(candidates_.begin(), candidates_.end(),
+                                       [&](std::int32_t token) { return static_cast<double>(logits[token]) >= near; });
+  kept_.clear();
+  double mass = 0;
+  auto first = candidates_.begin();
+  for (const auto last : {near_end, candidates_.end()}) {
+    if (mass >= target) break;
+    std::make_heap(first, last, worse);
+    for (auto end = last; end != first && mass < target; --end) {
+      mass += mass_of(*first);
+      kept_.push_back(*first);
+      std::pop_heap(first, end, worse);
+    }
+    first = last;
   }
-  candidates_.erase(candidates_.begin(), heap_end);
+  candidates_.swap(kept_);
 }
 
 }  // namespace latte

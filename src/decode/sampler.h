@@ -56,6 +56,7 @@ class Sampler {
   double inverse_temperature_ = 0;
   mutable std::vector<float> block_max_;          // largest logit of every kBlock ids
   mutable std::vector<std::int32_t> candidates_;  // what the filters allow
+  mutable std::vector<std::int32_t> kept_;        // of them, while top-p chooses
 };
 
 }  // namespace latte
