@@ -102,12 +102,17 @@ int run_generate(const Arguments& arguments) {
   progress.show(fmt::format("reading {} tokens", prompt->size()));
   const GracefulInterrupt interrupt;
   Status printed;
+  const auto on_token = [&](const TokenEvent& event) {
+    progress.clear();
+    if (!json && !event.text.empty() && printed.ok()) printed = print(event.text);
+    return printed.ok() && !interrupt.requested();
+  };
+  const auto on_prompt = [&](int done, int all) {
+    progress.show(fmt::format("reading the prompt: {} of {} tokens", done, all));
+    return !interrupt.requested();
+  };
   const Result<GenerateResult> result =
-      session->generate(*prompt, generate_options(arguments, engine->info()), [&](const TokenEvent& event) {
-        progress.clear();
-        if (!json && !event.text.empty() && printed.ok()) printed = print(event.text);
-        return printed.ok() && !interrupt.requested();
-      });
+      session->generate(*prompt, generate_options(arguments, engine->info()), on_token, on_prompt);
   progress.clear();
   if (!result.ok()) return failed(result.error());
   if (!printed.ok()) return failed(printed.error());

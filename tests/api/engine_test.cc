@@ -1,0 +1,181 @@
+#include "latte/engine.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "family_engine.h"
+#include "latte/report.h"
+#include "support/stored_tensors.h"
+#include "support/temp_folder.h"
+#include "support/test_model.h"
+
+namespace latte::test {
+namespace {
+
+float& element(StoredTensors& tensors, const std::string& name, std::int64_t row, std::int64_t col) {
+  StoredTensor& tensor = tensors.at(name);
+  return reinterpret_cast<float*>(tensor.bytes.data())[row * tensor.shape.back() + col];
+}
+
+/// A copy of the family checkpoint with its weights changed by `change`.
+template <class Change>
+EngineOptions changed_family(const TempFolder& folder, Change change) {
+  const Result<Checkpoint> checkpoint = Checkpoint::open(family_folder());
+  EXPECT_TRUE(checkpoint.ok());
+  StoredTensors tensors = read_tensors(*checkpoint);
+  change(tensors);
+  EXPECT_TRUE(write_tensors(folder.file("model.safetensors"), tensors).ok());
+  std::filesystem::copy_file(family_folder() + "/config.json", folder.file("config.json"));
+  EngineOptions options = family_options();
+  options.model = folder.path();
+  return options;
+}
+
+TEST(Engine, SaysWhatItOpened) {
+  const Engine engine = open_or_die(family_options());
+  const EngineInfo& info = engine.info();
+  EXPECT_EQ(info.family, "deepseek_v3");
+  EXPECT_EQ(info.device, "cpu");
+  EXPECT_EQ(info.compute, "f32") << "an f32 checkpoint computes in f32";
+  EXPECT_EQ(info.cache, "f32");
+  EXPECT_EQ(info.vocab, 272);
+  EXPECT_EQ(info.context, 64);
+  EXPECT_TRUE(info.has_mtp);
+  EXPECT_EQ(info.cache_bytes_per_token, (32 + 16) * 4 * 4);
+  EXPECT_EQ(engine.text(), nullptr);
+  EXPECT_TRUE(info.warnings.empty());
+}
+
+TEST(Engine, ReferenceCachesInDouble) {
+  EngineOptions options = family_options();
+  options.device = "reference";
+  EXPECT_EQ(open_or_die(options).info().cache, "f64");
+}
+
+TEST(Engine, ContextBeyondTheModelWarnsAndWorks) {
+  EngineOptions options = family_options();
+  options.context = 80;
+  const Engine engine = open_or_die(options);
+  EXPECT_EQ(engine.info().warnings.size(), 1u);
+  Session session = session_or_die(engine);
+  EXPECT_TRUE(session.generate(some_ids(70), greedy(5)).ok());
+}
+
+TEST(Engine, UnknownNameListsThePlaces) {
+  EngineOptions options;
+  options.model = "no-such-model";
+  const Result<Engine> engine = Engine::open(options);
+  ASSERT_FALSE(engine.ok());
+  EXPECT_EQ(engine.error().kind, ErrorKind::kNotFound);
+  EXPECT_NE(engine.error().message.find("share/latte/models"), std::string::npos) << engine.error().message;
+}
+
+TEST(Engine, WhatIsNotThereYetIsRefusedByName) {
+  for (const CacheType type : {CacheType::kF16, CacheType::kQ8, CacheType::kFp8}) {
+    EngineOptions options = family_options();
+    options.cache = type;
+    const Result<Engine> engine = Engine::open(options);
+    ASSERT_FALSE(engine.ok());
+    EXPECT_NE(engine.error().message.find(word(type)), std::string::npos) << engine.error().message;
+  }
+  EngineOptions options = family_options();
+  options.numerics = Numerics::kPinned;
+  ASSERT_FALSE(Engine::open(options).ok());
+  EXPECT_NE(Engine::open(options).error().message.find("pinned"), std::string::npos);
+}
+
+TEST(Engine, NanInAWeightIsRefusedAtLoad) {
+  const TempFolder folder;
+  const EngineOptions options = changed_family(folder, [](StoredTensors& tensors) {
+    element(tensors, "model.layers.2.self_attn.o_proj.weight", 3, 5) = std::numeric_limits<float>::quiet_NaN();
+  });
+  const Result<Engine> engine = Engine::open(options);
+  ASSERT_FALSE(engine.ok());
+  EXPECT_NE(engine.error().message.find("model.layers.2.self_attn.o_proj.weight"), std::string::npos)
+      << engine.error().message;
+  EXPECT_NE(engine.error().message.find("model.safetensors"), std::string::npos) << engine.error().message;
+}
+
+// Token 7 alone has a first embedding component, which layer 0's feed-forward block multiplies beyond every float.
+TEST(Engine, OverflowStopsTheRequestAndNamesTheLayer) {
+  const TempFolder folder;
+  const EngineOptions options = changed_family(folder, [](StoredTensors& tensors) {
+    for (int id = 0; id < 272; ++id) element(tensors, "model.embed_tokens.weight", id, 0) = id == 7 ? 1.0f : 0.0f;
+    for (int col = 0; col < 60; ++col) element(tensors, "model.layers.0.self_attn.o_proj.weight", 0, col) = 0;
+    for (int row = 0; row < 80; ++row) {
+      element(tensors, "model.layers.0.mlp.gate_proj.weight", row, 0) = 1e30f;
+      element(tensors, "model.layers.0.mlp.up_proj.weight", row, 0) = 1e30f;
+    }
+  });
+  const Engine engine = open_or_die(options);
+  Session session = session_or_die(engine, SpecType::kMtp, 2);
+  const std::vector<std::int32_t> clean = {20, 21, 22, 23};
+  const Result<GenerateResult> before = session.generate(clean, greedy(3));
+  ASSERT_TRUE(before.ok()) << before.error().message;
+  const std::vector<std::int32_t> planted = {20, 21, 7, 23};
+  const Result<GenerateResult> broken = session.generate(planted, greedy(3));
+  ASSERT_FALSE(broken.ok());
+  EXPECT_EQ(broken.error().kind, ErrorKind::kNumeric);
+  EXPECT_NE(broken.error().message.find("layer 0"), std::string::npos) << broken.error().message;
+  const Result<GenerateResult> after = session.generate(clean, greedy(3));
+  ASSERT_TRUE(after.ok()) << after.error().message;
+  EXPECT_EQ(after->ids, before->ids);
+}
+
+TEST(Engine, DraftModelOfAnotherVocabularyIsRefused) {
+  const std::optional<std::string> tiny = latte::testing::model_folder("latte-tiny");
+  if (!tiny.has_value()) GTEST_SKIP() << "latte-tiny is not unpacked and LATTE_TEST_DATA is not set";
+  const TempFolder folder;
+  for (const auto& entry : std::filesystem::directory_iterator(*tiny)) {
+    const std::string name = entry.path().filename().string();
+    if (name != "tokenizer.json")
+      std::filesystem::create_symlink(std::filesystem::absolute(entry.path()), folder.file(name));
+  }
+  std::ifstream original(*tiny + "/tokenizer.json", std::ios::binary);
+  nlohmann::json json = nlohmann::json::parse(original);
+  const auto token = [&](int id) {
+    for (auto& [text, value] : json["model"]["vocab"].items()) {
+      if (value == id) return text;
+    }
+    return std::string();
+  };
+  const std::string first = token(300), second = token(301);
+  json["model"]["vocab"][first] = 301;
+  json["model"]["vocab"][second] = 300;
+  folder.write("tokenizer.json", json.dump());
+  EngineOptions options;
+  options.model = *tiny;
+  options.draft_model = folder.path();
+  const Result<Engine> engine = Engine::open(options);
+  ASSERT_FALSE(engine.ok());
+  EXPECT_NE(engine.error().message.find("token 300 "), std::string::npos) << engine.error().message;
+}
+
+TEST(Inspect, CountsWhatTheFolderHolds) {
+  const Result<InspectReport> report = inspect(open_or_die(family_options()));
+  ASSERT_TRUE(report.ok());
+  EXPECT_EQ(report->layers, 4);
+  EXPECT_EQ(report->folded_layers, 4);
+  EXPECT_TRUE(report->mtp_present);
+  EXPECT_FALSE(report->mtp_acceptance.has_value()) << "no tokenizer, no text to measure on";
+  EXPECT_EQ(report->quantisation, "none");
+}
+
+TEST(Inspect, MeasuresTheMtpLayerOfATrainedModel) {
+  const std::optional<std::string> tiny = latte::testing::model_folder("latte-tiny");
+  if (!tiny.has_value()) GTEST_SKIP() << "latte-tiny is not unpacked and LATTE_TEST_DATA is not set";
+  EngineOptions options;
+  options.model = *tiny;
+  const Result<InspectReport> report = inspect(open_or_die(options));
+  ASSERT_TRUE(report.ok());
+  ASSERT_TRUE(report->mtp_acceptance.has_value());
+  EXPECT_GT(*report->mtp_acceptance, 0.4);
+}
+
+}  // namespace
+}  // namespace latte::test

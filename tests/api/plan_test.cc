@@ -1,0 +1,66 @@
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "family_engine.h"
+#include "latte/report.h"
+
+namespace latte::test {
+namespace {
+
+TEST(Plan, BytesFollowTheGeometry) {
+  PlanRequest request;
+  request.model = family_folder();
+  const Result<PlanReport> report = plan(request);
+  ASSERT_TRUE(report.ok()) << report.error().message;
+  EXPECT_EQ(report->heads, 3);
+  EXPECT_EQ(report->latent_bytes_per_token, (32 + 16) * 4 * 4);
+  EXPECT_EQ(report->expanded_bytes_per_token, 3 * (24 + 16 + 20) * 4 * 4);
+}
+
+TEST(Plan, ConfigurationAloneGivesTheBytesOfTheFiles) {
+  PlanRequest files, config;
+  files.model = family_folder();
+  config.config_file = family_folder() + "/config.json";
+  const Result<PlanReport> with = plan(files), without = plan(config);
+  ASSERT_TRUE(with.ok() && without.ok());
+  // The files also hold the MTP layer's own copies of embedding and head.
+  const std::int64_t copies = with->weights_bytes - without->weights_bytes;
+  EXPECT_TRUE(copies == 0 || copies == 2 * 272 * 48 * 4) << copies;
+}
+
+TEST(Plan, DeepSeekV3CrossoverIsTheDocumentedOne) {
+  const char* data = std::getenv("LATTE_TEST_DATA");
+  if (data == nullptr) GTEST_SKIP() << "LATTE_TEST_DATA is not set";
+  PlanRequest request;
+  request.config_file = std::string(data) + "/models/configs/deepseek-v3/config.json";
+  request.new_rows = 171;
+  request.cached_rows = 1 << 20;
+  const Result<PlanReport> report = plan(request);
+  ASSERT_TRUE(report.ok()) << report.error().message;
+  ASSERT_EQ(report->crossover.size(), 4u);
+  EXPECT_EQ(report->crossover[0].max_absorbed_rows, 127);
+  EXPECT_EQ(report->crossover[1].max_absorbed_rows, 157);
+  EXPECT_EQ(report->crossover[2].max_absorbed_rows, 167);
+  EXPECT_EQ(report->crossover[3].max_absorbed_rows, 169);
+  EXPECT_EQ(report->limit_rows, 170);
+  EXPECT_EQ(report->cold_rows, 1);
+  EXPECT_EQ(report->step->form, "materialised");
+  EXPECT_EQ(report->latent_bytes_per_token, 576 * 2 * 61);
+  EXPECT_NEAR(static_cast<double>(report->weights_bytes), 682e9 * 2, 0.02 * 682e9 * 2);
+}
+
+TEST(Plan, StepOfMoreRowsThanTheCacheHoldsIsRefused) {
+  PlanRequest request;
+  request.model = family_folder();
+  request.new_rows = 5;
+  request.cached_rows = 4;
+  EXPECT_FALSE(plan(request).ok());
+  request.cached_rows = 5;
+  EXPECT_TRUE(plan(request).ok());
+}
+
+}  // namespace
+}  // namespace latte::test

@@ -1,0 +1,237 @@
+#include "latte/session.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "family_engine.h"
+
+namespace latte::test {
+namespace {
+
+std::vector<std::int32_t> ids_of(Session& session, std::span<const std::int32_t> prompt, const RunOptions& options) {
+  const Result<GenerateResult> result = session.generate(prompt, options);
+  EXPECT_TRUE(result.ok()) << (result.ok() ? "" : result.error().message);
+  return result.ok() ? result->ids : std::vector<std::int32_t>{};
+}
+
+class SessionTest : public ::testing::Test {
+ protected:
+  Engine engine_ = open_or_die(family_options());
+  std::vector<std::int32_t> prompt_ = some_ids(9);
+};
+
+TEST_F(SessionTest, SpeculationChangesNoId) {
+  for (const RunOptions& options : {greedy(40), sampled(40, 7)}) {
+    Session plain = session_or_die(engine_);
+    const std::vector<std::int32_t> expected = ids_of(plain, prompt_, options);
+    ASSERT_EQ(expected.size(), 40u);
+    for (int depth = 0; depth <= 8; ++depth) {
+      Session mtp = session_or_die(engine_, SpecType::kMtp, depth);
+      EXPECT_EQ(ids_of(mtp, prompt_, options), expected) << "mtp depth " << depth;
+    }
+    Session lookup = session_or_die(engine_, SpecType::kLookup);
+    EXPECT_EQ(ids_of(lookup, prompt_, options), expected) << "lookup";
+  }
+}
+
+TEST_F(SessionTest, ThreadsChangeNoId) {
+  EngineOptions options = family_options();
+  options.threads = 2;
+  const Engine two = open_or_die(options);
+  Session one_thread = session_or_die(engine_, SpecType::kMtp, 2), two_threads = session_or_die(two, SpecType::kMtp, 2);
+  EXPECT_EQ(ids_of(two_threads, prompt_, sampled(16, 5)), ids_of(one_thread, prompt_, sampled(16, 5)));
+}
+
+TEST_F(SessionTest, DraftModelEqualToTheTargetIsAcceptedWhole) {
+  EngineOptions options = family_options();
+  options.draft_model = family_folder();
+  const Engine engine = open_or_die(options);
+  Session drafted = session_or_die(engine, SpecType::kAuto);
+  const Result<GenerateResult> result = drafted.generate(prompt_, greedy(41));
+  ASSERT_TRUE(result.ok()) << result.error().message;
+  EXPECT_EQ(result->spec_type, "draft");
+  EXPECT_EQ(result->draft_depth, 4);
+  EXPECT_GT(result->drafted, 0);
+  EXPECT_EQ(result->accepted, result->drafted);
+  Session plain = session_or_die(engine_);
+  EXPECT_EQ(result->ids, ids_of(plain, prompt_, greedy(41)));
+}
+
+TEST_F(SessionTest, AutoTakesMtpAtDepthOne) {
+  Session session = session_or_die(engine_, SpecType::kAuto);
+  const Result<GenerateResult> result = session.generate(prompt_, greedy(20));
+  ASSERT_TRUE(result.ok());
+  EXPECT_EQ(result->spec_type, "mtp");
+  EXPECT_EQ(result->draft_depth, 1);
+  EXPECT_GT(result->drafted, 0);
+}
+
+TEST_F(SessionTest, UnavailableDrafterIsRefused) {
+  const Result<Session> session = Session::open(engine_, {.spec = SpecType::kDraft, .num_draft_tokens = std::nullopt});
+  ASSERT_FALSE(session.ok());
+  EXPECT_NE(session.error().message.find("-md"), std::string::npos) << session.error().message;
+}
+
+TEST_F(SessionTest, DepthOutOfRangeIsRefused) {
+  EXPECT_FALSE(Session::open(engine_, {.spec = SpecType::kMtp, .num_draft_tokens = 9}).ok());
+  EXPECT_FALSE(Session::open(engine_, {.spec = SpecType::kLookup, .num_draft_tokens = 16}).ok());
+  EXPECT_TRUE(Session::open(engine_, {.spec = SpecType::kLookup, .num_draft_tokens = 15}).ok());
+}
+
+TEST_F(SessionTest, SamePromptFiveTimesGivesSameIds) {
+  Session session = session_or_die(engine_, SpecType::kMtp);
+  const std::vector<std::int32_t> first = ids_of(session, prompt_, sampled(30, 3));
+  for (int again = 1; again < 5; ++again) EXPECT_EQ(ids_of(session, prompt_, sampled(30, 3)), first) << again;
+}
+
+TEST_F(SessionTest, WarmCacheFeedsOnlyWhatIsMissing) {
+  for (const SpecType spec : {SpecType::kNone, SpecType::kMtp, SpecType::kLookup}) {
+    Session whole = session_or_die(engine_, spec);
+    const std::vector<std::int32_t> expected = ids_of(whole, prompt_, greedy(30));
+    Session parts = session_or_die(engine_, spec);
+    std::vector<std::int32_t> text = prompt_;
+    const std::vector<std::int32_t> begun = ids_of(parts, text, greedy(12));
+    text.insert(text.end(), begun.begin(), begun.end());
+    const Result<GenerateResult> rest = parts.generate(text, greedy(18));
+    ASSERT_TRUE(rest.ok()) << rest.error().message;
+    EXPECT_EQ(rest->cached_tokens, static_cast<int>(text.size()) - 1);
+    std::vector<std::int32_t> all = begun;
+    all.insert(all.end(), rest->ids.begin(), rest->ids.end());
+    EXPECT_EQ(all, expected) << word(spec);
+  }
+}
+
+TEST_F(SessionTest, ChangedPromptKeepsTheCommonPart) {
+  Session session = session_or_die(engine_, SpecType::kMtp);
+  ids_of(session, prompt_, greedy(10));
+  std::vector<std::int32_t> changed = prompt_;
+  changed[6] = 200;
+  const Result<GenerateResult> result = session.generate(changed, greedy(10));
+  ASSERT_TRUE(result.ok());
+  EXPECT_EQ(result->cached_tokens, 6);
+  EXPECT_EQ(session.length(), 9 + 10 - 1);
+}
+
+TEST_F(SessionTest, ContextEndStopsAtTheExactToken) {
+  EngineOptions options = family_options();
+  options.context = 20;
+  const Engine engine = open_or_die(options);
+  for (const int depth : {0, 1, 3, 8}) {
+    Session session = session_or_die(engine, SpecType::kMtp, depth);
+    RunOptions run = greedy(0);
+    run.max_tokens.reset();
+    const Result<GenerateResult> result = session.generate(prompt_, run);
+    ASSERT_TRUE(result.ok()) << result.error().message;
+    EXPECT_EQ(result->finish_reason, "length");
+    EXPECT_EQ(result->ids.size(), 20u - 9u + 1u) << depth;
+    EXPECT_EQ(session.length(), 20);
+  }
+}
+
+TEST_F(SessionTest, FailedRequestLeavesTheSessionUsable) {
+  Session fresh = session_or_die(engine_, SpecType::kMtp);
+  const std::vector<std::int32_t> expected = ids_of(fresh, prompt_, greedy(12));
+
+  Session session = session_or_die(engine_, SpecType::kMtp);
+  ids_of(session, some_ids(5), greedy(4));
+  EXPECT_FALSE(session.generate(some_ids(65), greedy(4)).ok());
+  const std::vector<std::int32_t> foreign = {3, 4, 272};
+  EXPECT_FALSE(session.generate(foreign, greedy(4)).ok());
+  EXPECT_FALSE(session.generate(std::span<const std::int32_t>{}, greedy(4)).ok());
+  EXPECT_FALSE(session.generate("text", greedy(4)).ok()) << "there is no tokenizer";
+  session.reset();
+  EXPECT_EQ(ids_of(session, prompt_, greedy(12)), expected);
+}
+
+TEST_F(SessionTest, CallbackCancels) {
+  Session session = session_or_die(engine_, SpecType::kMtp, 3);
+  int seen = 0;
+  const Result<GenerateResult> result =
+      session.generate(prompt_, greedy(30), [&](const TokenEvent&) { return ++seen < 7; });
+  ASSERT_TRUE(result.ok());
+  EXPECT_EQ(result->finish_reason, "cancelled");
+  EXPECT_EQ(result->ids.size(), 7u);
+  EXPECT_EQ(session.length(), 9 + 7 - 1);
+}
+
+TEST_F(SessionTest, SnapshotBringsBackTheSameFuture) {
+  Session session = session_or_die(engine_, SpecType::kMtp, 2);
+  ids_of(session, prompt_, greedy(6));
+  const Snapshot snapshot = session.snapshot();
+  EXPECT_EQ(snapshot.length(), session.length());
+  std::vector<std::int32_t> text(session.tokens().begin(), session.tokens().end());
+  const std::vector<std::int32_t> expected = ids_of(session, text, greedy(20));
+  ids_of(session, some_ids(30), greedy(5));
+  ASSERT_TRUE(session.restore(snapshot).ok());
+  EXPECT_EQ(session.length(), snapshot.length());
+  EXPECT_EQ(ids_of(session, text, greedy(20)), expected);
+}
+
+TEST_F(SessionTest, RewindPastTheEndIsRefused) {
+  Session session = session_or_die(engine_);
+  ids_of(session, prompt_, greedy(3));
+  EXPECT_FALSE(session.rewind_to(12).ok());
+  EXPECT_EQ(session.length(), 11);
+  ASSERT_TRUE(session.rewind_to(4).ok());
+  EXPECT_EQ(session.tokens().size(), 4u);
+}
+
+TEST_F(SessionTest, EmittedAndCountersAgree) {
+  Session session = session_or_die(engine_, SpecType::kMtp, 3);
+  const Result<GenerateResult> result = session.generate(prompt_, greedy(30));
+  ASSERT_TRUE(result.ok());
+  EXPECT_EQ(result->generated_tokens, 30);
+  EXPECT_EQ(result->accepted + result->rounds + 1, 30);
+  EXPECT_EQ(result->tested_per_position.size(), 3u);
+  EXPECT_EQ(result->paths.absorbed_steps + result->paths.materialised_steps, result->rounds + 1);
+  EXPECT_GT(result->peak_bytes, 1 << 20);
+}
+
+class LogitsTest : public SessionTest {
+ protected:
+  std::vector<float> logits(const LogitsOptions& options, std::vector<float>* mtp = nullptr) {
+    Session session = session_or_die(engine_);
+    std::vector<float> all;
+    const auto into = [](std::vector<float>& rows) {
+      return [&rows](int, std::span<const float> values) -> Status {
+        rows.insert(rows.end(), values.begin(), values.end());
+        return {};
+      };
+    };
+    const Status done =
+        session.logits(some_ids(40), options, into(all), mtp == nullptr ? LogitsSink{} : LogitsSink(into(*mtp)));
+    EXPECT_TRUE(done.ok()) << (done.ok() ? "" : done.error().message);
+    return all;
+  }
+};
+
+TEST_F(LogitsTest, RowsOfGeneratedStepsDoNotSeeTheCut) {
+  const std::vector<float> narrow =
+      logits({.steps = {24, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, .redo = 0, .role = StepRole::kAuto});
+  const std::vector<float> wide = logits({.steps = {24, 16}, .redo = 0, .role = StepRole::kAuto});
+  ASSERT_EQ(narrow.size(), 40u * 272u);
+  EXPECT_EQ(std::memcmp(narrow.data(), wide.data(), narrow.size() * sizeof(float)), 0);
+}
+
+TEST_F(LogitsTest, RedoShowsInNoBitOfGeneratedRows) {
+  std::vector<float> mtp_once, mtp_again;
+  const std::vector<float> once =
+      logits({.steps = {12, 12, 5, 5, 6}, .redo = 0, .role = StepRole::kGenerated}, &mtp_once);
+  const std::vector<float> again =
+      logits({.steps = {12, 12, 5, 5, 6}, .redo = 3, .role = StepRole::kGenerated}, &mtp_again);
+  ASSERT_EQ(once.size(), again.size());
+  ASSERT_EQ(mtp_once.size(), 39u * 272u);
+  ASSERT_EQ(mtp_once.size(), mtp_again.size());
+  EXPECT_EQ(std::memcmp(once.data(), again.data(), once.size() * sizeof(float)), 0);
+  EXPECT_EQ(std::memcmp(mtp_once.data(), mtp_again.data(), mtp_once.size() * sizeof(float)), 0);
+}
+
+TEST_F(LogitsTest, StepsThatDoNotAddUpAreRefused) {
+  Session session = session_or_die(engine_);
+  EXPECT_FALSE(session.logits(some_ids(10), {.steps = {4, 5}, .redo = 0, .role = StepRole::kAuto}, {}).ok());
+  EXPECT_TRUE(session.logits(some_ids(10), {.steps = {4, 6}, .redo = 0, .role = StepRole::kAuto}, {}).ok());
+}
+
+}  // namespace
+}  // namespace latte::test

@@ -1,0 +1,176 @@
+#include <gtest/gtest.h>
+
+#include "run_program.h"
+#include "support/temp_folder.h"
+#include "support/test_model.h"
+
+namespace latte::test {
+namespace {
+
+std::vector<std::string> generate(std::vector<std::string> more) {
+  std::vector<std::string> words = {"generate", "-m", family_model(), "--ids", "5,6,7,8", "--ignore-eos", "-t", "1"};
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+RunHow how_with(std::vector<std::string> environment) {
+  RunHow how;
+  how.environment = std::move(environment);
+  return how;
+}
+
+TEST(Generate, JsonHoldsTheContract) {
+  const Outcome outcome = run_latte(generate({"-n", "20", "--json"}));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(outcome.err, "");
+  const nlohmann::json result = outcome.json();
+  for (const char* field : {"text",
+                            "ids",
+                            "prompt_ids",
+                            "finish_reason",
+                            "seed",
+                            "prompt_tokens",
+                            "cached_tokens",
+                            "generated_tokens",
+                            "prompt_seconds",
+                            "generate_seconds",
+                            "rounds",
+                            "drafted",
+                            "accepted",
+                            "accepted_per_position",
+                            "tested_per_position",
+                            "draft_depth",
+                            "paths",
+                            "path_rows",
+                            "peak_bytes",
+                            "device",
+                            "isa",
+                            "numerics"}) {
+    EXPECT_TRUE(result.contains(field)) << field;
+  }
+  EXPECT_EQ(result["ids"].size(), 20u);
+  EXPECT_EQ(result["prompt_ids"], nlohmann::json({5, 6, 7, 8}));
+  EXPECT_EQ(result["finish_reason"], "length");
+  EXPECT_EQ(result["spec_type"], "mtp");
+  EXPECT_EQ(result["draft_depth"], 1);
+  EXPECT_GT(result["paths"]["absorbed"], 0);
+}
+
+TEST(Generate, SpeculationChangesNothingButTheCounters) {
+  const nlohmann::json plain = run_latte(generate({"-n", "30", "--json", "--spec-type", "none"})).json();
+  EXPECT_EQ(plain["drafted"], 0);
+  for (const char* depth : {"1", "2", "8"}) {
+    const nlohmann::json drafted = run_latte(generate({"-n", "30", "--json", "--max-draft", depth})).json();
+    EXPECT_EQ(drafted["ids"], plain["ids"]) << depth;
+    EXPECT_GT(drafted["drafted"], 0);
+  }
+}
+
+TEST(Generate, SeedDecidesTheSample) {
+  const auto ids = [](const char* seed) {
+    return run_latte(generate({"-n", "24", "--json", "--temp", "1.2", "-s", seed})).json()["ids"];
+  };
+  EXPECT_EQ(ids("11"), ids("11"));
+  EXPECT_NE(ids("11"), ids("12"));
+  EXPECT_EQ(run_latte(generate({"-n", "1", "--json", "-s", "18446744073709551615"})).json()["seed"],
+            18446744073709551615ull);
+}
+
+TEST(Generate, EnvironmentStandsInForOptions) {
+  const Outcome outcome = run_latte(generate({"--json"}), how_with({"LATTE_PREDICT=3", "LATTE_SPEC_TYPE=none"}));
+  EXPECT_EQ(outcome.json()["ids"].size(), 3u);
+  EXPECT_EQ(outcome.json()["spec_type"], "none");
+  EXPECT_EQ(run_latte(generate({}), how_with({"LATTE_PREDICT=x"})).exit_code, 2);
+}
+
+TEST(Generate, IdsComeFromAFile) {
+  const TempFolder folder;
+  const std::string file = folder.write("ids.json", " [5, 6,\n 7, 8 ]\n");
+  const nlohmann::json result =
+      run_latte({"generate", "-m", family_model(), "--ids", "@" + file, "-n", "2", "--json"}).json();
+  EXPECT_EQ(result["prompt_ids"], nlohmann::json({5, 6, 7, 8}));
+}
+
+TEST(Generate, WithoutLimitItEndsAtTheContext) {
+  const nlohmann::json result = run_latte(generate({"--json"})).json();
+  EXPECT_EQ(result["generated_tokens"], 64 - 4 + 1);
+  EXPECT_EQ(result["finish_reason"], "length");
+}
+
+TEST(Generate, SummaryGoesToStandardError) {
+  const Outcome outcome = run_latte(generate({"-n", "8"}));
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_EQ(outcome.out, "\n") << "there is no tokenizer, so the text is empty";
+  for (const char* part : {"prompt: 4 tokens", "generated: 8 tokens", "speculation: mtp, depth 1", "emitted per round",
+                           "paths: absorbed", "peak memory"}) {
+    EXPECT_NE(outcome.err.find(part), std::string::npos) << part << "\n" << outcome.err;
+  }
+}
+
+TEST(Generate, BrokenPipeEndsQuietly) {
+  const Outcome outcome =
+      run_latte(generate({"-n", "8", "--json"}), {.environment = {}, .close_stdout = true, .interrupt_after_ms = 0});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_EQ(outcome.err, "");
+}
+
+TEST(Generate, InterruptEndsWith130) {
+  const Outcome outcome = run_latte(generate({"-c", "1000000", "--json"}),
+                                    {.environment = {}, .close_stdout = false, .interrupt_after_ms = 500});
+  EXPECT_EQ(outcome.exit_code, 130);
+  if (outcome.out.empty()) return;  // it had not got as far as the first token
+  EXPECT_EQ(outcome.json()["finish_reason"], "cancelled");
+}
+
+class TinyModel : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const std::optional<std::string> found = latte::testing::model_folder("latte-tiny");
+    if (!found.has_value()) GTEST_SKIP() << "latte-tiny is not unpacked and LATTE_TEST_DATA is not set";
+    model_ = *found;
+  }
+  std::string model_;
+};
+
+TEST_F(TinyModel, StreamedTextIsTheTextOfTheResult) {
+  const std::vector<std::string> words = {"generate", "-m", model_, "-p", "The harbour at dawn", "-n", "40", "-t", "1"};
+  const Outcome streamed = run_latte(words);
+  std::vector<std::string> with_json = words;
+  with_json.push_back("--json");
+  const nlohmann::json result = run_latte(with_json).json();
+  EXPECT_EQ(streamed.exit_code, 0);
+  EXPECT_EQ(streamed.out, result["text"].get<std::string>() + "\n");
+  EXPECT_EQ(result["prompt_ids"][0], 0) << "BOS comes first";
+  EXPECT_EQ(result["seed"].is_number_unsigned(), true);
+}
+
+TEST_F(TinyModel, StopTextEndsTheTextBeforeIt) {
+  const nlohmann::json whole =
+      run_latte({"generate", "-m", model_, "-p", "The harbour at dawn", "-n", "40", "-t", "1", "--json"}).json();
+  const std::string text = whole["text"];
+  ASSERT_GT(text.size(), 20u);
+  const std::string stop = text.substr(10, 5);
+  const nlohmann::json cut =
+      run_latte({"generate", "-m", model_, "-p", "The harbour at dawn", "-n", "40", "-t", "1", "--json", "-r", stop})
+          .json();
+  EXPECT_EQ(cut["text"], text.substr(0, text.find(stop)));
+  EXPECT_EQ(cut["finish_reason"], "stop");
+}
+
+TEST_F(TinyModel, DraftModelDrafts) {
+  const std::optional<std::string> draft = latte::testing::model_folder("latte-tiny-draft");
+  if (!draft.has_value()) GTEST_SKIP() << "latte-tiny-draft is not unpacked";
+  const nlohmann::json plain = run_latte({"generate", "-m", model_, "-p", "int main(void)", "-n", "48", "-t", "1",
+                                          "--spec-type", "none", "--json"})
+                                   .json();
+  const nlohmann::json drafted =
+      run_latte({"generate", "-m", model_, "-md", *draft, "-p", "int main(void)", "-n", "48", "-t", "1", "--json"})
+          .json();
+  EXPECT_EQ(drafted["spec_type"], "draft");
+  EXPECT_EQ(drafted["draft_depth"], 4);
+  EXPECT_GT(drafted["accepted"], 0);
+  EXPECT_EQ(drafted["ids"], plain["ids"]);
+}
+
+}  // namespace
+}  // namespace latte::test

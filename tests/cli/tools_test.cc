@@ -1,0 +1,124 @@
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+#include "run_program.h"
+#include "support/temp_folder.h"
+#include "support/test_model.h"
+
+namespace latte::test {
+namespace {
+
+// The shape part of a .npy header and the values behind it.
+struct Npy {
+  std::string header;
+  std::vector<float> values;
+};
+
+Npy read_npy(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  const std::string bytes((std::istreambuf_iterator<char>(file)), {});
+  EXPECT_GT(bytes.size(), 128u);
+  EXPECT_EQ(bytes.substr(0, 8), std::string("\x93NUMPY\x01\x00", 8));
+  const std::size_t length = static_cast<unsigned char>(bytes[8]) + 256u * static_cast<unsigned char>(bytes[9]);
+  EXPECT_EQ((10 + length) % 64, 0u);
+  Npy npy{bytes.substr(10, length), std::vector<float>((bytes.size() - 10 - length) / sizeof(float))};
+  std::memcpy(npy.values.data(), bytes.data() + 10 + length, npy.values.size() * sizeof(float));
+  return npy;
+}
+
+TEST(Logits, WritesTheMatricesOfTheContract) {
+  const TempFolder folder;
+  const Outcome outcome =
+      run_latte({"logits", "-m", family_model(), "--ids", "1,2,3,4,5,6,7,8,9,10", "-o", folder.file("all.npy"), "--mtp",
+                 folder.file("mtp.npy"), "--steps", "6,1x4", "--redo", "2"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, "");
+  const Npy all = read_npy(folder.file("all.npy")), mtp = read_npy(folder.file("mtp.npy"));
+  EXPECT_NE(all.header.find("'shape': (10, 272)"), std::string::npos) << all.header;
+  EXPECT_NE(all.header.find("'descr': '<f4'"), std::string::npos);
+  EXPECT_EQ(all.values.size(), 10u * 272u);
+  EXPECT_EQ(mtp.values.size(), 9u * 272u);
+}
+
+TEST(Logits, StepsMustAddUp) {
+  const TempFolder folder;
+  EXPECT_EQ(run_latte({"logits", "-m", family_model(), "--ids", "1,2,3", "-o", folder.file("x.npy"), "--steps", "2,2"})
+                .exit_code,
+            2);
+  EXPECT_EQ(run_latte({"logits", "-m", family_model(), "--ids", "1,2,3", "-o", folder.file("x.npy"), "--steps", "3x"})
+                .exit_code,
+            2);
+  EXPECT_EQ(run_latte({"logits", "-m", family_model(), "--ids", "1,2,3"}).exit_code, 2);
+}
+
+TEST(Logits, UnwritableFileIsAnError) {
+  const Outcome outcome = run_latte({"logits", "-m", family_model(), "--ids", "1,2,3", "-o", "/no/such/folder/x.npy"});
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_TRUE(is_one_error_line(outcome.err)) << outcome.err;
+}
+
+TEST(PlanCommand, JsonHoldsTheContract) {
+  const nlohmann::json plan =
+      run_latte({"plan", "--config", family_model() + "/config.json", "--json", "--new", "1", "--cached", "9"}).json();
+  EXPECT_EQ(plan["geometry"], nlohmann::json({{"heads", 3}, {"r", 32}, {"p", 16}, {"n", 24}, {"v", 20}}));
+  for (const char* field : {"latent_bytes_per_token", "expanded_bytes_per_token", "weights_bytes", "crossover", "form",
+                            "reason", "absorbed_macs", "materialised_macs"}) {
+    EXPECT_TRUE(plan.contains(field)) << field;
+  }
+  EXPECT_EQ(plan["form"], "absorbed");
+  EXPECT_EQ(plan["absorbed_macs"], 32 * 44 + 2 * 9 * 32);
+  EXPECT_EQ(plan["crossover"][0]["cached"], 512);
+}
+
+TEST(PlanCommand, FewerCachedThanNewRowsIsMisuse) {
+  EXPECT_EQ(run_latte({"plan", "-m", family_model(), "--new", "5", "--cached", "4"}).exit_code, 2);
+  EXPECT_EQ(run_latte({"plan", "-m", family_model(), "--new", "5"}).exit_code, 2);
+  EXPECT_EQ(run_latte({"plan"}).exit_code, 2);
+  EXPECT_EQ(run_latte({"plan", "-m", family_model()}).exit_code, 0);
+}
+
+TEST(InspectCommand, JsonHoldsTheContract) {
+  const nlohmann::json report = run_latte({"inspect", "-m", family_model(), "--json"}).json();
+  for (const char* field :
+       {"family", "tensors", "folded_layers", "layers", "mtp", "quantisation", "parameters", "context_length"}) {
+    EXPECT_TRUE(report.contains(field)) << field;
+  }
+  EXPECT_TRUE(report["tensors"].contains("used") && report["tensors"].contains("dropped"));
+  EXPECT_EQ(report["mtp"]["present"], true);
+  EXPECT_TRUE(report["mtp"]["acceptance"].is_null());
+}
+
+TEST(TextCommands, IdsAndTextGoBothWays) {
+  const std::optional<std::string> tiny = latte::testing::model_folder("latte-tiny");
+  if (!tiny.has_value()) GTEST_SKIP() << "latte-tiny is not unpacked and LATTE_TEST_DATA is not set";
+  const std::string text = "Grüße, 漢字 and\ttabs\n";
+  const nlohmann::json ids = run_latte({"tokenize", "-m", *tiny, "-p", text, "--json"}).json();
+  EXPECT_NE(ids[0], 0) << "no BOS unless asked for";
+  EXPECT_EQ(run_latte({"tokenize", "-m", *tiny, "-p", text, "--bos", "--json"}).json()[0], 0);
+  std::string list;
+  for (const auto& id : ids) list += (list.empty() ? "" : ",") + id.dump();
+  EXPECT_EQ(run_latte({"tokenize", "-m", *tiny, "-p", text}).out, list + "\n");
+  EXPECT_EQ(run_latte({"detokenize", "-m", *tiny, "--ids", list}).out, text);
+  EXPECT_EQ(run_latte({"detokenize", "-m", *tiny, "--ids", "99999999"}).exit_code, 1);
+}
+
+TEST(TextCommands, TemplateIsRenderedByteForByte) {
+  const TempFolder folder;
+  folder.write("config.json", "{}");
+  std::ifstream small(LATTE_SOURCE_DIR "/tests/data/tokenizer/small/tokenizer.json", std::ios::binary);
+  folder.write("tokenizer.json", std::string((std::istreambuf_iterator<char>(small)), {}));
+  folder.write("chat_template.jinja",
+               "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}{% if add_generation_prompt %}<go>{% "
+               "endif %}{{ extra }}");
+  const std::string messages = folder.write("messages.json", R"([{"role": "user", "content": "hé"}])");
+  const Outcome outcome =
+      run_latte({"apply-template", "-m", folder.path(), "-f", messages, "--kwargs", R"({"extra": "!"})"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, "<user>hé<go>!");
+}
+
+}  // namespace
+}  // namespace latte::test

@@ -1,0 +1,80 @@
+#include <gtest/gtest.h>
+
+#include "run_program.h"
+
+namespace latte::test {
+namespace {
+
+void expect_misused(const Outcome& outcome, const std::string& part) {
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_TRUE(is_one_error_line(outcome.err)) << outcome.err;
+  EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
+}
+
+TEST(Usage, NoCommandIsMisuse) { expect_misused(run_latte({}), "--help"); }
+
+TEST(Usage, UnknownCommandSuggestsTheNearest) { expect_misused(run_latte({"genrate"}), "did you mean \"generate\"?"); }
+
+TEST(Usage, UnknownOptionSuggestsTheNearest) {
+  expect_misused(run_latte({"generate", "--pormpt", "x"}), "did you mean \"--prompt\"?");
+}
+
+TEST(Usage, ValuesAreChecked) {
+  expect_misused(run_latte({"generate", "-n", "many"}), "whole number");
+  expect_misused(run_latte({"generate", "--top-p", "1.5"}), "from 0 to 1");
+  expect_misused(run_latte({"generate", "--spec-type", "magic"}), "none|mtp|draft|lookup|auto");
+  expect_misused(run_latte({"generate", "-m"}), "expects a value");
+  expect_misused(run_latte({"generate", "--raw=1", "x"}), "takes no value");
+  expect_misused(run_latte({"generate", "stray"}), "unexpected argument");
+}
+
+TEST(Usage, PromptComesFromExactlyOnePlace) {
+  expect_misused(run_latte({"generate", "-m", "x"}), "0 prompts");
+  expect_misused(run_latte({"generate", "-m", "x", "-p", "a", "--ids", "1"}), "2 prompts");
+  expect_misused(run_latte({"generate", "-p", "a"}), "no model");
+}
+
+TEST(Usage, OptionOfAnotherCommandIsUnknown) {
+  expect_misused(run_latte({"tokenize", "--steps", "1"}), "unknown option");
+}
+
+TEST(Usage, HelpListsWhatExists) {
+  const Outcome help = run_latte({"--help"});
+  EXPECT_EQ(help.exit_code, 0);
+  EXPECT_EQ(help.err, "");
+  for (const char* command : {"generate", "logits", "plan", "inspect", "tokenize", "detokenize", "apply-template"}) {
+    EXPECT_NE(help.out.find(command), std::string::npos) << command;
+    EXPECT_EQ(run_latte({command, "--help"}).exit_code, 0) << command;
+  }
+  for (const char* later : {"serve", "quantize", "doctor", "tune"})
+    EXPECT_EQ(help.out.find(later), std::string::npos) << later;
+}
+
+TEST(Usage, VersionIsOneLine) {
+  const Outcome version = run_latte({"--version"});
+  EXPECT_EQ(version.exit_code, 0);
+  EXPECT_EQ(version.out, "latte 0.1.0\n");
+}
+
+TEST(Usage, FailedWorkIsOneLineAndOne) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"generate", "-m", "/no/such/folder", "-p", "x"},
+        {"inspect", "-m", LATTE_SOURCE_DIR "/tests"},
+        {"plan", "--config", "/no/such/config.json"},
+        {"tokenize", "-m", family_model(), "-p", "x"},
+        {"generate", "-m", family_model(), "-p", "text without a tokenizer"},
+        {"generate", "-m", family_model(), "--ids", "1,x"},
+        {"generate", "-m", family_model(), "--ids", "@/no/such/ids.json"},
+        {"generate", "-m", family_model(), "--ids", "1,2", "-ctk", "q8"},
+        {"generate", "-m", family_model(), "--ids", "1,2", "--spec-type", "draft"},
+        {"generate", "-m", family_model(), "--ids", "1,2,999"}}) {
+    const Outcome outcome = run_latte(words);
+    EXPECT_EQ(outcome.exit_code, 1) << words[0];
+    EXPECT_EQ(outcome.out, "") << words[0];
+    EXPECT_TRUE(is_one_error_line(outcome.err)) << outcome.err;
+  }
+}
+
+}  // namespace
+}  // namespace latte::test
