@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <ostream>
+
 #include "device/open_backend.h"
 
 namespace latte::testing {
@@ -9,6 +11,8 @@ namespace latte::testing {
 std::string CpuChoice::name() const {
   return fmt::format("{}_{}thread{}{}", isa, threads, threads == 1 ? "" : "s", compute == DType::kBf16 ? "_bf16" : "");
 }
+
+void PrintTo(const CpuChoice& choice, std::ostream* out) { *out << choice.name(); }
 
 std::vector<CpuChoice> cpu_choices() {
   std::vector<CpuChoice> choices;

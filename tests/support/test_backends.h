@@ -1,5 +1,6 @@
 #pragma once
 
+#include <iosfwd>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,6 +20,9 @@ struct CpuChoice {
   /// "avx2_2threads", for the name of a test.
   std::string name() const;
 };
+
+/// How a failing test shows its parameter.
+void PrintTo(const CpuChoice& choice, std::ostream* out);
 
 /// Every instruction set there is, whether or not this processor has it, on 1 and 2 threads.
 std::vector<CpuChoice> cpu_choices();

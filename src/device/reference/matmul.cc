@@ -88,7 +88,8 @@ void expand_latent(const ExpandArgs& args) {
   const std::int64_t rows = args.end - args.begin;
   const std::int64_t p = args.rope_width;
   expects(args.w_uv_Hvr.count == heads && args.w_uv_Hvr.cols == r, "both up-projections expand c [r]");
-  expects(p >= 0 && args.keys.row_stride >= n + p && args.latent.row_stride >= r + p, "latent rows hold c [r] and k_pe [p]");
+  expects(p >= 0 && args.keys.row_stride >= n + p && args.latent.row_stride >= r + p,
+          "latent rows hold c [r] and k_pe [p]");
   expects(args.begin >= 0 && rows >= 0 && args.end <= args.latent.rows, "expanded rows exist in the cache");
   std::vector<double> c_ir(static_cast<std::size_t>(rows * r));
   std::vector<double> k_pe_ip(static_cast<std::size_t>(rows * p));
