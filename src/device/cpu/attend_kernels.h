@@ -62,8 +62,12 @@ void score_block(const float* q_KW, const float* const* keys, int count, int key
   for (; t + kKeys <= count; t += kKeys) {
     score_tile<S, kVecs, kKeys>(q_KW, keys + t, key_width, scale, scores + t * score_stride, score_stride);
   }
-  for (; t < count; ++t)
+  for (; t + 4 <= count; t += 4) {
+    score_tile<S, kVecs, 4>(q_KW, keys + t, key_width, scale, scores + t * score_stride, score_stride);
+  }
+  for (; t < count; ++t) {
     score_tile<S, kVecs, 1>(q_KW, keys + t, key_width, scale, scores + t * score_stride, score_stride);
+  }
 }
 
 /// The state of a group's rows during the online softmax, one float per row.
@@ -181,15 +185,20 @@ template <class S>
 void point_to_rows(const LaneRows& from, std::int64_t first, int count, int width, float* scratch, const float** rows) {
   constexpr int kWidth = S::kWidth;
   const int stride = (width + 15) / 16 * 16;
-  for (int t = 0; t < count; ++t) {
-    const std::int64_t row = first + t;
-    const std::int64_t offset = (row % from.page_rows) * from.row_stride + from.lane_offset;
-    const void* page = from.pages[row / from.page_rows];
+  std::int64_t page = first / from.page_rows;
+  std::int64_t row = first % from.page_rows;
+  for (int t = 0; t < count; ++t, ++row) {
+    if (row == from.page_rows) {
+      ++page;
+      row = 0;
+    }
+    const void* start = from.pages[page];
+    const std::int64_t offset = row * from.row_stride + from.lane_offset;
     if (!from.bf16) {
-      rows[t] = static_cast<const float*>(page) + offset;
+      rows[t] = static_cast<const float*>(start) + offset;
       continue;
     }
-    const std::uint16_t* bits = static_cast<const std::uint16_t*>(page) + offset;
+    const std::uint16_t* bits = static_cast<const std::uint16_t*>(start) + offset;
     float* to = scratch + t * stride;
     rows[t] = to;
     int k = 0;

@@ -31,8 +31,8 @@ struct ProductPanel {
 inline constexpr int kPanelRows = 24;
 /// Columns that one pass over K covers where there are rows enough to compute rather than wait for memory.
 inline constexpr int kSumPass = 1024;
-/// Rows of x from which expanding a panel of bf16 weights once is cheaper than expanding it in every tile.
-inline constexpr int kExpandRows = 8;
+/// Rows of x from which expanding a panel of weights once is cheaper than expanding it in every tile.
+inline constexpr int kExpandRows = 12;
 
 /// y[m, n] = sum_k x[m, k] w[k, n] over n columns: k ascends one by one in every lane.
 struct RowSumPanel {
@@ -100,7 +100,8 @@ struct KernelTable {
 /// Floats of ProductPanel::scratch for m rows of x: expanded weights, sums carried between passes, the gated block's
 /// other factor.
 constexpr std::int64_t product_scratch_floats(const KernelTable& kernels, std::int64_t m) {
-  return kPanelRows * (kSumPass + m * (kernels.vector_width + 1));
+  constexpr std::int64_t kPad = 16;
+  return kPanelRows * (kSumPass + kPad + m * (kernels.vector_width + 1));
 }
 
 /// Floats of LeafArgs::scratch.

@@ -60,7 +60,8 @@ template <class S, class Dot, int kRows, int kCount, class W, class X>
 /// kRows weight rows times kCount rows of x. Lane j of an accumulator sums k = j mod the step in ascending order, then
 /// one fold: the order is that of a tile of one row and one weight row, so neither tiles nor passes over K change a
 /// bit.
-template <class S, class Dot, int kRows, int kCount, class W, class X>
+/// kAhead: the weights come from memory, so the next tile's rows are asked for.
+template <class S, class Dot, bool kAhead, int kRows, int kCount, class W, class X>
 void dot_tile(const W* w, std::int64_t w_stride, const X* x, std::int64_t x_stride, const SumRange& range,
               float* carried, const TileOutput& out) {
   constexpr int kUnroll = 4;
@@ -71,11 +72,17 @@ void dot_tile(const W* w, std::int64_t w_stride, const X* x, std::int64_t x_stri
     for (int n = 0; n < kRows; ++n)
       sums[m][n] = range.first ? S::zero() : S::load(carried + (m * kRows + n) * S::kWidth);
   }
+  // One row of x leaves a tile of short weight rows sooner than memory answers: look two tiles ahead.
+  constexpr std::int64_t kShortRow = 2048 / static_cast<int>(sizeof(W));
+  const W* next = w + (kCount == 1 && w_stride <= kShortRow ? 2 : 1) * kRows * w_stride;
+  const bool whole_rows = range.first && range.last;  // then in memory order
+  const std::int64_t next_k = whole_rows ? kRows : 1;
+  const std::int64_t next_n = whole_rows ? kUnroll * kStep : w_stride;
   std::int64_t k = range.begin;
   for (; k + kUnroll * kStep <= range.end; k += kUnroll * kStep) {
-    // Short rows end before the processor's own prefetch gets going: ask for the next tile's rows.
-    for (int n = 0; n < kRows; ++n) {
-      for (int ahead = 0; ahead < kUnroll * kStep; ahead += kLine) S::prefetch(w + (n + kRows) * w_stride + k + ahead);
+    // Short rows end before the processor's own prefetch gets going.
+    for (int n = 0; kAhead && n < kRows; ++n) {
+      for (int ahead = 0; ahead < kUnroll * kStep; ahead += kLine) S::prefetch(next + k * next_k + n * next_n + ahead);
     }
     for (int step = 0; step < kUnroll; ++step) {
       dot_step<S, Dot, kRows, kCount>(w + k + step * kStep, w_stride, x + k + step * kStep, x_stride, 0, sums);
@@ -99,7 +106,7 @@ void dot_tile(const W* w, std::int64_t w_stride, const X* x, std::int64_t x_stri
 }
 
 /// All `n` weight rows of a panel times kCount rows of x.
-template <class S, class Dot, int kCount, class W, class X>
+template <class S, class Dot, bool kAhead, int kCount, class W, class X>
 void dot_rows(const W* w, std::int64_t w_stride, std::int64_t n_count, const X* x, std::int64_t x_stride,
               const SumRange& range, float* carried, TileOutput out) {
   constexpr int kRows = S::kWeightRows[kCount];
@@ -111,18 +118,18 @@ void dot_rows(const W* w, std::int64_t w_stride, std::int64_t n_count, const X* 
     out.y += rows;
   };
   while (n + kRows <= n_count) {
-    dot_tile<S, Dot, kRows, kCount>(w, w_stride, x, x_stride, range, carried, out);
+    dot_tile<S, Dot, kAhead, kRows, kCount>(w, w_stride, x, x_stride, range, carried, out);
     advance(kRows);
   }
   while (n + 2 <= n_count) {
-    dot_tile<S, Dot, 2, kCount>(w, w_stride, x, x_stride, range, carried, out);
+    dot_tile<S, Dot, kAhead, 2, kCount>(w, w_stride, x, x_stride, range, carried, out);
     advance(2);
   }
-  if (n < n_count) dot_tile<S, Dot, 1, kCount>(w, w_stride, x, x_stride, range, carried, out);
+  if (n < n_count) dot_tile<S, Dot, kAhead, 1, kCount>(w, w_stride, x, x_stride, range, carried, out);
 }
 
 /// All weight rows of a panel times all rows of x, up to four rows at a time; 5 rows are 3 + 2 rather than 4 + 1.
-template <class S, class Dot, class W, class X>
+template <class S, class Dot, bool kAhead, class W, class X>
 void dot_pass(const W* w, std::int64_t w_stride, const X* x, const ProductPanel& panel, const SumRange& range,
               float* carried, TileOutput out) {
   for (std::int64_t m = 0; m < panel.m;) {
@@ -130,15 +137,15 @@ void dot_pass(const W* w, std::int64_t w_stride, const X* x, const ProductPanel&
     int rows = 1;
     if (left >= 4 && left != 5) {
       rows = 4;
-      dot_rows<S, Dot, 4>(w, w_stride, panel.n, x, panel.x_stride, range, carried, out);
+      dot_rows<S, Dot, kAhead, 4>(w, w_stride, panel.n, x, panel.x_stride, range, carried, out);
     } else if (left >= 3) {
       rows = 3;
-      dot_rows<S, Dot, 3>(w, w_stride, panel.n, x, panel.x_stride, range, carried, out);
+      dot_rows<S, Dot, kAhead, 3>(w, w_stride, panel.n, x, panel.x_stride, range, carried, out);
     } else if (left == 2) {
       rows = 2;
-      dot_rows<S, Dot, 2>(w, w_stride, panel.n, x, panel.x_stride, range, carried, out);
+      dot_rows<S, Dot, kAhead, 2>(w, w_stride, panel.n, x, panel.x_stride, range, carried, out);
     } else {
-      dot_rows<S, Dot, 1>(w, w_stride, panel.n, x, panel.x_stride, range, carried, out);
+      dot_rows<S, Dot, kAhead, 1>(w, w_stride, panel.n, x, panel.x_stride, range, carried, out);
     }
     m += rows;
     x += rows * panel.x_stride;
@@ -147,16 +154,21 @@ void dot_pass(const W* w, std::int64_t w_stride, const X* x, const ProductPanel&
   }
 }
 
-/// Columns [range.begin, range.end) of a panel's bf16 weights as f32, rows `stride` apart.
-template <class S>
-void expand_panel(const std::uint16_t* w, std::int64_t w_stride, std::int64_t n, const SumRange& range, float* to,
-                  std::int64_t stride) {
+/// Distance of expanded rows: not a multiple of the first-level cache's ways, or rows would push each other out.
+inline constexpr std::int64_t kExpandedStride = kSumPass + 16;
+
+/// Columns [range.begin, range.end) of a panel's weights as f32.
+template <class S, class W>
+void expand_panel(const W* w, std::int64_t w_stride, std::int64_t n, const SumRange& range, float* to) {
   constexpr int kWidth = S::kWidth;
   for (std::int64_t row = 0; row < n; ++row) {
-    const std::uint16_t* from = w + row * w_stride;
-    float* at = to + row * stride;
+    const W* from = w + row * w_stride;
+    float* at = to + row * kExpandedStride;
     std::int64_t k = range.begin;
-    for (; k + kWidth <= range.end; k += kWidth, at += kWidth) S::store(at, S::load(from + k));
+    for (; k + kWidth <= range.end; k += kWidth, at += kWidth) {
+      S::prefetch(from + k + w_stride);
+      S::store(at, S::load(from + k));
+    }
     if (k < range.end) {
       const int rest = static_cast<int>(range.end - k);
       S::store_first(at, S::load_first(from + k, rest), rest);
@@ -178,39 +190,42 @@ void for_passes(const ProductPanel& panel, const Pass& pass) {
 
 template <class S, class Dot, class W, class X>
 void dot_panel(const W* w, std::int64_t w_stride, const X* x, const ProductPanel& panel, const TileOutput& out) {
-  float* carried = panel.scratch + kPanelRows * kSumPass;
-  for_passes(panel, [&](const SumRange& range) { dot_pass<S, Dot>(w, w_stride, x, panel, range, carried, out); });
+  float* carried = panel.scratch + kPanelRows * kExpandedStride;
+  for_passes(panel, [&](const SumRange& range) { dot_pass<S, Dot, true>(w, w_stride, x, panel, range, carried, out); });
 }
 
-template <class S>
-void dot_expanded_panel(const std::uint16_t* w, std::int64_t w_stride, const ProductPanel& panel,
-                        const TileOutput& out) {
-  float* carried = panel.scratch + kPanelRows * kSumPass;
+template <class S, class W>
+void dot_expanded_panel(const W* w, std::int64_t w_stride, const ProductPanel& panel, const TileOutput& out) {
+  float* carried = panel.scratch + kPanelRows * kExpandedStride;
   for_passes(panel, [&](const SumRange& range) {
-    expand_panel<S>(w, w_stride, panel.n, range, panel.scratch, kSumPass);
+    expand_panel<S>(w, w_stride, panel.n, range, panel.scratch);
     const SumRange pass{0, range.end - range.begin, range.first, range.last};
     const float* x = static_cast<const float*>(panel.x) + range.begin;
-    dot_pass<S, FloatDot<S>>(static_cast<const float*>(panel.scratch), kSumPass, x, panel, pass, carried, out);
+    dot_pass<S, FloatDot<S>, false>(static_cast<const float*>(panel.scratch), kExpandedStride, x, panel, pass, carried,
+                                    out);
   });
+}
+
+/// One weight matrix of a panel times f32 rows.
+template <class S, class W>
+void multiply_floats(const W* w, std::int64_t w_stride, const ProductPanel& panel, const TileOutput& out) {
+  if (panel.m < kExpandRows) {
+    dot_panel<S, FloatDot<S>>(w, w_stride, static_cast<const float*>(panel.x), panel, out);
+  } else {
+    dot_expanded_panel<S>(w, w_stride, panel, out);
+  }
 }
 
 /// One weight matrix of a panel; `Bf16Dot` multiplies bf16 weights with rounded rows of x.
 template <class S, class Bf16Dot>
 void multiply(const void* w, std::int64_t w_stride, const ProductPanel& panel, const TileOutput& out) {
-  const auto* x = static_cast<const float*>(panel.x);
   if (!panel.w_bf16) {
-    dot_panel<S, FloatDot<S>>(static_cast<const float*>(w), w_stride, x, panel, out);
-    return;
-  }
-  const auto* weights = static_cast<const std::uint16_t*>(w);
-  if (panel.x_bf16) {
-    if constexpr (!__is_same(Bf16Dot, FloatDot<S>)) {
-      dot_panel<S, Bf16Dot>(weights, w_stride, static_cast<const std::uint16_t*>(panel.x), panel, out);
-    }
-  } else if (panel.m < kExpandRows) {
-    dot_panel<S, FloatDot<S>>(weights, w_stride, x, panel, out);
-  } else {
-    dot_expanded_panel<S>(weights, w_stride, panel, out);
+    multiply_floats<S>(static_cast<const float*>(w), w_stride, panel, out);
+  } else if (!panel.x_bf16) {
+    multiply_floats<S>(static_cast<const std::uint16_t*>(w), w_stride, panel, out);
+  } else if constexpr (!__is_same(Bf16Dot, FloatDot<S>)) {
+    dot_panel<S, Bf16Dot>(static_cast<const std::uint16_t*>(w), w_stride, static_cast<const std::uint16_t*>(panel.x),
+                          panel, out);
   }
 }
 
@@ -218,7 +233,7 @@ template <class S, class Bf16Dot>
 void product(const ProductPanel& panel) {
   multiply<S, Bf16Dot>(panel.w, panel.w_stride, panel, {panel.y, panel.y_stride, panel.accumulate});
   if (panel.w_up == nullptr) return;
-  float* up = panel.scratch + kPanelRows * kSumPass + panel.m * panel.n * S::kWidth;
+  float* up = panel.scratch + kPanelRows * kExpandedStride + panel.m * panel.n * S::kWidth;
   multiply<S, Bf16Dot>(panel.w_up, panel.w_up_stride, panel, {up, panel.n, false});
   for (std::int64_t m = 0; m < panel.m; ++m) gate_rows<S>(panel.y + m * panel.y_stride, up + m * panel.n, panel.n);
 }

@@ -13,7 +13,7 @@ struct Avx2 {
   static constexpr int kWidth = 8;
   static constexpr int kWeightRows[5] = {0, 8, 6, 4, 3};  ///< weight rows of a dot tile, by rows of x
   static constexpr int kRowSumVecs[5] = {0, 8, 4, 2, 2};  ///< column vectors of a row-sum tile, by rows of x
-  static constexpr int kScoreKeys[3] = {0, 8, 4};         ///< keys of a score tile, by query vectors
+  static constexpr int kScoreKeys[3] = {0, 12, 6};        ///< keys of a score tile, by query vectors
   static constexpr int kValueVecs = 3;                    ///< value vectors of a tile of four rows
   static constexpr int kGroupVecs = 4;                    ///< query vectors of an attention task
 

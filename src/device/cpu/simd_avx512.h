@@ -22,7 +22,7 @@ struct Avx512 {
   static constexpr int kWidth = 16;
   static constexpr int kWeightRows[5] = {0, 8, 8, 8, 6};
   static constexpr int kRowSumVecs[5] = {0, 8, 4, 4, 4};
-  static constexpr int kScoreKeys[3] = {0, 8, 8};
+  static constexpr int kScoreKeys[3] = {0, 16, 8};
   static constexpr int kValueVecs = 4;
   static constexpr int kGroupVecs = 4;
 
