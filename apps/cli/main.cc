@@ -42,7 +42,7 @@ int run(std::span<char* const> words) {
   const std::string_view name = words[0];
   if (name == "--help" || name == "-h") return finish_with(program_help());
   if (name == "--version") return finish_with(fmt::format("latte {}\n", kVersion));
-  if (name == "options") return finish_with(options_page());
+  if (name == "--help-markdown") return finish_with(options_page());
   std::vector<std::string_view> names;
   for (const CommandSpec& command : command_table()) {
     names.push_back(command.name);

@@ -143,6 +143,7 @@ std::string program_help() {
   for (const CommandSpec& command : kCommands) text += fmt::format("  {:<16}{}\n", command.name, command.help);
   text +=
       "\nlatte COMMAND --help lists a command's options; latte --version prints the version.\n"
+      "latte --help-markdown prints all options as a page.\n"
       "example: latte generate -m latte-tiny -p \"The harbour at dawn\" -n 64\n";
   return text;
 }
@@ -160,7 +161,8 @@ std::string command_help(const CommandSpec& command) {
 }
 
 std::string options_page() {
-  std::string text = "# Options\n\nPrinted by `latte options`: the table that the program itself parses with.\n";
+  std::string text =
+      "# Options\n\nPrinted by `latte --help-markdown`: the table that the program itself parses with.\n";
   for (const CommandSpec& command : kCommands) {
     text += fmt::format("\n## latte {}\n\n{}\n\n| option | value | environment | meaning |\n|---|---|---|---|\n",
                         command.name, command.help);

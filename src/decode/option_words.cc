@@ -18,21 +18,25 @@ struct Word {
 };
 
 // The first word of a value is the one it prints as; later ones are aliases.
-constexpr std::array kComputeWords = {Word{"auto", ComputeType::kAuto}, Word{"f32", ComputeType::kF32},
-                                      Word{"bf16", ComputeType::kBf16}};
-constexpr std::array kCacheWords = {Word{"auto", CacheType::kAuto}, Word{"bf16", CacheType::kBf16},
-                                    Word{"f32", CacheType::kF32},   Word{"f16", CacheType::kF16},
-                                    Word{"q8", CacheType::kQ8},     Word{"q8_0", CacheType::kQ8},
-                                    Word{"fp8", CacheType::kFp8}};
-constexpr std::array kPathWords = {Word{"auto", PathChoice::kAuto}, Word{"absorbed", PathChoice::kAbsorbed},
-                                   Word{"materialised", PathChoice::kMaterialised},
-                                   Word{"formula", PathChoice::kFormula}};
-constexpr std::array kNumericsWords = {Word{"fast", Numerics::kFast}, Word{"pinned", Numerics::kPinned}};
-constexpr std::array kSpecWords = {Word{"none", SpecType::kNone}, Word{"mtp", SpecType::kMtp},
-                                   Word{"draft", SpecType::kDraft}, Word{"lookup", SpecType::kLookup},
-                                   Word{"auto", SpecType::kAuto}};
-constexpr std::array kRoleWords = {Word{"auto", StepRole::kAuto}, Word{"prompt", StepRole::kPrompt},
-                                   Word{"generated", StepRole::kGenerated}};
+constexpr std::array kComputeWords = {Word<ComputeType>{"auto", ComputeType::kAuto},
+                                      Word<ComputeType>{"f32", ComputeType::kF32},
+                                      Word<ComputeType>{"bf16", ComputeType::kBf16}};
+constexpr std::array kCacheWords = {
+    Word<CacheType>{"auto", CacheType::kAuto}, Word<CacheType>{"bf16", CacheType::kBf16},
+    Word<CacheType>{"f32", CacheType::kF32},   Word<CacheType>{"f16", CacheType::kF16},
+    Word<CacheType>{"q8", CacheType::kQ8},     Word<CacheType>{"q8_0", CacheType::kQ8},
+    Word<CacheType>{"fp8", CacheType::kFp8}};
+constexpr std::array kPathWords = {
+    Word<PathChoice>{"auto", PathChoice::kAuto}, Word<PathChoice>{"absorbed", PathChoice::kAbsorbed},
+    Word<PathChoice>{"materialised", PathChoice::kMaterialised}, Word<PathChoice>{"formula", PathChoice::kFormula}};
+constexpr std::array kNumericsWords = {Word<Numerics>{"fast", Numerics::kFast},
+                                       Word<Numerics>{"pinned", Numerics::kPinned}};
+constexpr std::array kSpecWords = {Word<SpecType>{"none", SpecType::kNone}, Word<SpecType>{"mtp", SpecType::kMtp},
+                                   Word<SpecType>{"draft", SpecType::kDraft},
+                                   Word<SpecType>{"lookup", SpecType::kLookup},
+                                   Word<SpecType>{"auto", SpecType::kAuto}};
+constexpr std::array kRoleWords = {Word<StepRole>{"auto", StepRole::kAuto}, Word<StepRole>{"prompt", StepRole::kPrompt},
+                                   Word<StepRole>{"generated", StepRole::kGenerated}};
 
 template <class Words, class Value>
 std::string_view word_in(const Words& words, Value value) {
