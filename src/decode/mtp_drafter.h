@@ -32,6 +32,18 @@ class MtpDrafter final : public Drafter {
   /// Target row behind the layer's row 0; past 0 only after a gap.
   int window_start() const { return first_row_; }
 
+  /// Where the layer's rows and the queue lie among the target's rows. With the contents of both it is all that a
+  /// drafter knows: a snapshot keeps it and puts it back after putting back the contents.
+  struct Place {
+    int first_row = 0;
+    int kept_first = 0;
+  };
+  Place place() const { return {first_row_, kept_first_}; }
+  void put_back(Place place) {
+    first_row_ = place.first_row;
+    kept_first_ = place.kept_first;
+  }
+
  private:
   int kept_count() const { return static_cast<int>(mtp_.kept().rows); }
   int kept_end() const { return kept_first_ + kept_count(); }

@@ -9,7 +9,6 @@
 #include "base/fail.h"
 #include "decode/draft_model_drafter.h"
 #include "decode/lookup_drafter.h"
-#include "decode/mtp_drafter.h"
 #include "decode/teacher_forcing.h"
 #include "decode/text_output.h"
 
@@ -80,6 +79,7 @@ SessionState::SessionState(std::shared_ptr<OpenModel> opened, SpecType chosen, i
     case SpecType::kMtp:
       mtp_sequence.emplace(model->model, *model->backend, model->sequence, sequence.scratch());
       drafter = std::make_unique<MtpDrafter>(*mtp_sequence);
+      mtp_drafter = static_cast<MtpDrafter*>(drafter.get());
       break;
     case SpecType::kDraft:
       draft_sequence.emplace(*model->draft, *model->backend, model->draft_sequence);
@@ -237,8 +237,22 @@ Status SessionState::rewind_to(int length) {
 
 std::shared_ptr<const SnapshotState> SessionState::snapshot() const {
   const std::lock_guard<std::mutex> turn(model->busy);
-  return std::make_shared<const SnapshotState>(
-      SnapshotState{.tokens = tokens, .generated_from = generated_from, .cache = sequence.cache().snapshot()});
+  const auto taken = std::make_shared<SnapshotState>();
+  taken->tokens = tokens;
+  taken->generated_from = generated_from;
+  taken->cache = sequence.cache().snapshot();
+  if (mtp_drafter != nullptr) taken->mtp = mtp_snapshot();
+  return taken;
+}
+
+MtpSnapshot SessionState::mtp_snapshot() const {
+  const ConstMatRef kept = mtp_sequence->kept();
+  MtpSnapshot taken{.cache = mtp_sequence->cache().snapshot(),
+                    .place = mtp_drafter->place(),
+                    .kept_rows = static_cast<int>(kept.rows),
+                    .kept = std::vector<float>(static_cast<std::size_t>(kept.rows * kept.cols))};
+  if (kept.rows > 0) model->backend->download(kept, taken.kept);
+  return taken;
 }
 
 Status SessionState::restore(const SnapshotState& snapshot) {
@@ -246,8 +260,26 @@ Status SessionState::restore(const SnapshotState& snapshot) {
   if (Status restored = sequence.cache().restore(snapshot.cache); !restored.ok()) return restored;
   tokens = snapshot.tokens;
   generated_from = snapshot.generated_from;
-  // The drafter's rows belong to another past: it starts again on what comes next.
-  return drafter == nullptr ? Status{} : drafter->rewind_to(0);
+  return drafter == nullptr ? Status{} : restore_drafter(snapshot);
+}
+
+/// Drafters that start from nothing read what they need from the tokens, or start on a window.
+Status SessionState::restore_drafter(const SnapshotState& snapshot) {
+  if (Status emptied = drafter->rewind_to(0); !emptied.ok()) return emptied;
+  if (mtp_drafter == nullptr || !snapshot.mtp.has_value()) return {};
+  const MtpSnapshot& mtp = *snapshot.mtp;
+  if (Status restored = mtp_sequence->cache().restore(mtp.cache); !restored.ok()) return restored;
+  if (mtp.kept_rows > 0) {
+    const DType activation = model->backend->info().activation;
+    const std::int64_t width = model->model.config.hidden;
+    Result<DeviceBuffer> memory = model->backend->allocate(mtp.kept.size() * dtype_bytes(activation));
+    if (!memory.ok()) return memory.error();
+    const MatRef rows{memory->data(), activation, mtp.kept_rows, width, width};
+    model->backend->upload(std::vector<double>(mtp.kept.begin(), mtp.kept.end()), rows);
+    mtp_sequence->keep(rows);
+  }
+  mtp_drafter->put_back(mtp.place);
+  return {};
 }
 
 PathCounts SessionState::paths() const { return difference(sequence.paths(), {}); }

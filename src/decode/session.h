@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "decode/drafter.h"
+#include "decode/mtp_drafter.h"
 #include "decode/open_model.h"
 #include "decode/speculative_loop.h"
 #include "latte/session.h"
@@ -14,11 +14,20 @@
 
 namespace latte {
 
+/// The MTP layer's part of a snapshot.
+struct MtpSnapshot {
+  LatentSnapshot cache;
+  MtpDrafter::Place place;
+  int kept_rows = 0;
+  std::vector<float> kept;  ///< [kept_rows, D] hidden rows that wait
+};
+
 /// What a Snapshot shares.
 struct SnapshotState {
   std::vector<TokenId> tokens;  ///< fed ones first, then perhaps one that was emitted and not fed
   int generated_from = 0;
   LatentSnapshot cache;
+  std::optional<MtpSnapshot> mtp;  ///< of a session that drafts with it; other drafters find their way from the tokens
 };
 
 /// One timeline of one open model: the main model's caches, the drafter with its own, and the tokens they hold.
@@ -45,10 +54,13 @@ struct SessionState {
   std::optional<MtpSequence> mtp_sequence;
   std::optional<ModelSequence> draft_sequence;
   std::unique_ptr<Drafter> drafter;
+  MtpDrafter* mtp_drafter = nullptr;  ///< `drafter` where it is one
 
  private:
   SessionState(std::shared_ptr<OpenModel> opened, SpecType chosen, int most_drafts);
   Status keep_common_prefix(std::span<const TokenId> prompt);
+  MtpSnapshot mtp_snapshot() const;
+  Status restore_drafter(const SnapshotState& snapshot);
 };
 
 }  // namespace latte

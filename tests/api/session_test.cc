@@ -161,11 +161,26 @@ TEST_F(SessionTest, SnapshotBringsBackTheSameFuture) {
   const Snapshot snapshot = session.snapshot();
   EXPECT_EQ(snapshot.length(), session.length());
   std::vector<std::int32_t> text(session.tokens().begin(), session.tokens().end());
-  const std::vector<std::int32_t> expected = ids_of(session, text, greedy(20));
+  const Result<GenerateResult> expected = session.generate(text, greedy(20));
   ids_of(session, some_ids(30), greedy(5));
-  ASSERT_TRUE(session.restore(snapshot).ok());
-  EXPECT_EQ(session.length(), snapshot.length());
-  EXPECT_EQ(ids_of(session, text, greedy(20)), expected);
+  Session other = session_or_die(engine_, SpecType::kMtp, 2);
+  for (Session* restored : {&session, &other}) {
+    ASSERT_TRUE(restored->restore(snapshot).ok());
+    EXPECT_EQ(restored->length(), snapshot.length());
+    const Result<GenerateResult> again = restored->generate(text, greedy(20));
+    ASSERT_TRUE(expected.ok() && again.ok());
+    EXPECT_EQ(again->ids, expected->ids);
+    EXPECT_EQ(again->rounds, expected->rounds) << "the drafter came back too";
+    EXPECT_EQ(again->accepted, expected->accepted);
+  }
+}
+
+TEST_F(SessionTest, SnapshotOfAnotherDrafterStillServes) {
+  Session mtp = session_or_die(engine_, SpecType::kMtp, 2), lookup = session_or_die(engine_, SpecType::kLookup);
+  ids_of(mtp, prompt_, greedy(6));
+  ASSERT_TRUE(lookup.restore(mtp.snapshot()).ok());
+  ASSERT_TRUE(mtp.restore(lookup.snapshot()).ok());
+  EXPECT_EQ(ids_of(mtp, prompt_, greedy(9)), ids_of(lookup, prompt_, greedy(9)));
 }
 
 TEST_F(SessionTest, RewindPastTheEndIsRefused) {

@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
+
 #include "run_program.h"
 
 namespace latte::test {
@@ -55,6 +58,12 @@ TEST(Usage, VersionIsOneLine) {
   const Outcome version = run_latte({"--version"});
   EXPECT_EQ(version.exit_code, 0);
   EXPECT_EQ(version.out, "latte 0.1.0\n");
+}
+
+TEST(Usage, CommittedOptionsPageIsTheTable) {
+  std::ifstream page(LATTE_SOURCE_DIR "/docs/options.md", std::ios::binary);
+  const std::string committed((std::istreambuf_iterator<char>(page)), {});
+  EXPECT_EQ(run_latte({"--help-markdown"}).out, committed) << "latte --help-markdown > docs/options.md";
 }
 
 TEST(Usage, FailedWorkIsOneLineAndOne) {
