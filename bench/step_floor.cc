@@ -10,6 +10,7 @@
 #include "forced_text.h"
 #include "measure.h"
 #include "model/sequence.h"
+#include "timed_backend.h"
 
 namespace latte::bench {
 namespace {
@@ -104,6 +105,31 @@ void plain_step_against_floor(const Model& model, Backend& backend, const std::v
   std::fflush(stdout);
 }
 
+// Where a plain step's time goes, by operation.
+void profile_of_plain_step(const Model& model, Backend& backend, const std::vector<TokenId>& text) {
+  TimedBackend timed(backend);
+  ModelSequence sequence(model, timed, {.cache_dtype = DType::kBf16});
+  (void)sequence.step(std::span(text).first(kPrompt), Role::kPrompt, LogitsWanted::kNone).ok();
+  timed.reset();
+  constexpr int kSteps = 200;
+  const double whole = seconds_of([&] {
+    for (int i = 0; i < kSteps; ++i) {
+      (void)sequence.step(std::span(text).subspan(static_cast<std::size_t>(sequence.length()), 1), Role::kGenerated, LogitsWanted::kLast).ok();
+    }
+  });
+  fmt::print("### Profile of the plain step\n\n| operation | calls a step | us a step | share |\n|---|---|---|---|\n");
+  double accounted = 0;
+  for (int i = 0; i < TimedBackend::kOperations; ++i) {
+    const auto operation = static_cast<TimedBackend::Operation>(i);
+    if (timed.calls(operation) == 0) continue;
+    accounted += timed.seconds(operation);
+    fmt::print("| {} | {:.0f} | {:.1f} | {:.1f}% |\n", TimedBackend::kNames[static_cast<std::size_t>(i)], static_cast<double>(timed.calls(operation)) / kSteps,
+               timed.seconds(operation) / kSteps * 1e6, timed.seconds(operation) / whole * 100);
+  }
+  fmt::print("| outside operations | | {:.1f} | {:.1f}% |\n\n", (whole - accounted) / kSteps * 1e6, (whole - accounted) / whole * 100);
+  std::fflush(stdout);
+}
+
 void mtp_against_plain(const Model& model, Backend& backend, const Tokenizer& tokenizer, const std::string& folder, const std::string& kind) {
   const auto documents = read_documents(tokenizer, folder + "/heldout_" + kind + ".txt", kPrompt + 6 * kSegment + 1);
   if (!documents.ok()) {
@@ -168,6 +194,7 @@ int run(int argc, char** argv) {
   fmt::print("# latte-tiny on the CPU: plain step and MTP\n\ncommand: `bench_step_floor MODEL_DIR HELDOUT_DIR {}`; machine: {}\n\n",
              (*backend)->info().threads, machine_line((*backend)->info()));
   plain_step_against_floor(*model, **backend, *text);
+  profile_of_plain_step(*model, **backend, *text);
   fmt::print("## MTP at depth 1 against plain, teacher-forced replay of held-out text\n\nThe text's own tokens are the target's choices, so a draft is accepted when it is the text's next token. Arms take turns every {} tokens (ABC, CBA); control is a second plain arm.\n\n", kSegment);
   fmt::print("| text | tokens | plain tok/s | MTP tok/s | MTP / plain | control / plain | accepted / drafted | emitted per round | draft ms | verify ms | absorbed steps |\n|---|---|---|---|---|---|---|---|---|---|---|\n");
   for (const char* kind : {"docs", "code"}) mtp_against_plain(*model, **backend, *tokenizer, argv[2], kind);

@@ -72,7 +72,7 @@ TEST_P(ModelRewind, MtpRowsEqualThoseWrittenOneAtATime) {
     const auto done = generate({.target = target, .drafter = &drafter, .sampler = sampler, .tokens = tokens, .options = {.max_tokens = 60, .depth = depth}});
     EXPECT_TRUE(done.ok() && done->stats.accepted > 0 && done->stats.accepted < done->stats.drafted);
     EXPECT_LE(mtp.length(), target.length());
-    EXPECT_GE(mtp.length(), target.length() - 1 - depth);
+    EXPECT_GE(mtp.length(), target.length() - 2 - depth);  // the last round may have had no room to draft
     return mtp.cache().snapshot();
   };
   std::vector<TokenId> tokens = prompt_, again = prompt_;
