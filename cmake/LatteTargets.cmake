@@ -7,27 +7,31 @@ pkg_check_modules(pcre2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(utf8proc REQUIRED IMPORTED_TARGET libutf8proc)
 pkg_check_modules(zstd REQUIRED IMPORTED_TARGET libzstd)
 
-add_library(latte_flags INTERFACE)
-target_include_directories(latte_flags INTERFACE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include)
-target_compile_options(latte_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
-                                             -ffp-contract=off -fno-math-errno)
+# How everything here is compiled. It does not reach programs that only use the library.
+add_library(latte_options INTERFACE)
+target_compile_options(latte_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
+                                               -ffp-contract=off -fno-math-errno)
 # g++ 12 sees overlaps that are not there in `"text" + std::string` (GCC bug 105651).
-target_compile_options(latte_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
-target_link_libraries(latte_flags INTERFACE Threads::Threads fmt::fmt)
+target_compile_options(latte_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
 if(LATTE_WERROR)
-  target_compile_options(latte_flags INTERFACE -Werror)
+  target_compile_options(latte_options INTERFACE -Werror)
 endif()
 if(LATTE_SANITIZE)
-  target_compile_options(latte_flags INTERFACE -fsanitize=${LATTE_SANITIZE} -fno-omit-frame-pointer)
-  target_link_options(latte_flags INTERFACE -fsanitize=${LATTE_SANITIZE})
+  target_compile_options(latte_options INTERFACE -fsanitize=${LATTE_SANITIZE} -fno-omit-frame-pointer)
+  target_link_options(latte_options INTERFACE -fsanitize=${LATTE_SANITIZE})
   if(LATTE_SANITIZE STREQUAL "undefined")
-    target_compile_options(latte_flags INTERFACE -fno-sanitize-recover=all)
+    target_compile_options(latte_options INTERFACE -fno-sanitize-recover=all)
   endif()
 endif()
 if(LATTE_FUZZ)
-  target_compile_options(latte_flags INTERFACE -fsanitize=fuzzer-no-link,address)
-  target_link_options(latte_flags INTERFACE -fsanitize=address)
+  target_compile_options(latte_options INTERFACE -fsanitize=fuzzer-no-link,address)
+  target_link_options(latte_options INTERFACE -fsanitize=address)
 endif()
+
+# What the folders of src/ see besides.
+add_library(latte_flags INTERFACE)
+target_include_directories(latte_flags INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
+target_link_libraries(latte_flags INTERFACE latte_options Threads::Threads fmt::fmt)
 
 # latte_folder(plan DEPENDS base): src/plan/*.cc as library latte_plan. A folder without sources is headers only.
 function(latte_folder name)
