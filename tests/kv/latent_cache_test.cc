@@ -1,0 +1,114 @@
+#include "kv/latent_cache.h"
+
+#include <gtest/gtest.h>
+
+#include "device/reference/reference_backend.h"
+
+namespace latte {
+namespace {
+
+constexpr int kWidth = 5;
+constexpr int kLayers = 3;
+
+class LatentCacheTest : public ::testing::Test {
+ protected:
+  // Appends rows whose values say layer, position and `salt`.
+  void append(LatentCache& cache, int rows, float salt) {
+    ASSERT_TRUE(cache.reserve(cache.length() + rows).ok());
+    for (int layer = 0; layer < kLayers; ++layer) {
+      const KeyRows view = cache.layer_rows(layer, cache.length() + rows);
+      for (int t = cache.length(); t < cache.length() + rows; ++t) {
+        auto* row = static_cast<float*>(view.row(t));
+        for (int j = 0; j < kWidth; ++j) row[j] = salt + static_cast<float>(1000 * layer + 10 * t + j);
+      }
+    }
+    cache.append(rows);
+  }
+
+  static float value(const LatentCache& cache, int layer, int t, int j) {
+    return static_cast<const float*>(cache.layer_rows(layer, cache.length()).row(t))[j];
+  }
+
+  std::unique_ptr<Backend> backend_ = make_reference_backend();
+};
+
+TEST_F(LatentCacheTest, HoldsRowsOfEveryLayerAcrossPages) {
+  LatentCache cache(*backend_, kLayers, kWidth, DType::kF32, 1000);
+  append(cache, 100, 0), append(cache, 1, 0), append(cache, 300, 0);
+  EXPECT_EQ(cache.length(), 401);
+  for (const int t : {0, 99, 100, 127, 128, 255, 256, 400}) EXPECT_EQ(value(cache, 2, t, 4), static_cast<float>(2000 + 10 * t + 4));
+}
+
+TEST_F(LatentCacheTest, GrowthCopiesNothing) {
+  LatentCache cache(*backend_, kLayers, kWidth, DType::kF32, 10000);
+  append(cache, 10, 0);
+  const void* first = cache.layer_rows(1, 1).row(0);
+  append(cache, 5000, 0);
+  EXPECT_EQ(cache.layer_rows(1, 1).row(0), first);
+  EXPECT_EQ(cache.bytes_per_token(), std::size_t{kLayers * kWidth * 4});
+  EXPECT_LT(cache.bytes(), (5010 + LatentCache::kPageRows) * cache.bytes_per_token());
+}
+
+TEST_F(LatentCacheTest, RewindDropsExactlyTheRowsPastTheLength) {
+  LatentCache cache(*backend_, kLayers, kWidth, DType::kF32, 1000);
+  append(cache, 200, 0);
+  ASSERT_TRUE(cache.rewind_to(127).ok());
+  EXPECT_EQ(cache.length(), 127);
+  append(cache, 2, 0.5F);
+  EXPECT_EQ(value(cache, 0, 126, 0), 1260.0F);
+  EXPECT_EQ(value(cache, 0, 127, 0), 1270.5F);
+  EXPECT_EQ(cache.length(), 129);
+  ASSERT_TRUE(cache.rewind_to(0).ok());
+  EXPECT_EQ(cache.length(), 0);
+}
+
+TEST_F(LatentCacheTest, RefusesToRewindForwardAndChangesNothing) {
+  LatentCache cache(*backend_, kLayers, kWidth, DType::kF32, 1000);
+  append(cache, 20, 0);
+  EXPECT_FALSE(cache.can_rewind_to(21));
+  EXPECT_FALSE(cache.can_rewind_to(-1));
+  EXPECT_TRUE(cache.can_rewind_to(20));
+  EXPECT_FALSE(cache.rewind_to(21).ok());
+  EXPECT_EQ(cache.length(), 20);
+}
+
+TEST_F(LatentCacheTest, RefusesMoreRowsThanItsCapacity) {
+  LatentCache cache(*backend_, kLayers, kWidth, DType::kF32, 130);
+  EXPECT_TRUE(cache.reserve(130).ok());
+  const Status full = cache.reserve(131);
+  ASSERT_FALSE(full.ok());
+  EXPECT_NE(full.error().message.find("131 rows wanted, the context holds 130"), std::string::npos);
+}
+
+TEST_F(LatentCacheTest, SnapshotsRestoreEveryByte) {
+  LatentCache cache(*backend_, kLayers, kWidth, DType::kF32, 1000);
+  append(cache, 150, 0);
+  const LatentSnapshot snapshot = cache.snapshot();
+  append(cache, 50, 0);
+  ASSERT_TRUE(cache.rewind_to(100).ok());
+  append(cache, 100, 7);
+  LatentCache other(*backend_, kLayers, kWidth, DType::kF32, 1000);
+  for (LatentCache* target : {&cache, &other}) {
+    ASSERT_TRUE(target->restore(snapshot).ok());
+    EXPECT_EQ(target->length(), 150);
+    EXPECT_EQ(target->snapshot().bytes, snapshot.bytes);
+    EXPECT_EQ(value(*target, 1, 149, 3), 1000 + 1490 + 3.0F);
+  }
+}
+
+TEST_F(LatentCacheTest, RefusesTheSnapshotOfAnotherShape) {
+  LatentCache cache(*backend_, kLayers, kWidth, DType::kF32, 1000);
+  append(cache, 3, 0);
+  const LatentSnapshot snapshot = cache.snapshot();
+  LatentCache narrow(*backend_, kLayers, kWidth - 1, DType::kF32, 1000);
+  LatentCache shallow(*backend_, kLayers - 1, kWidth, DType::kF32, 1000);
+  LatentCache half(*backend_, kLayers, kWidth, DType::kBf16, 1000);
+  LatentCache tiny(*backend_, kLayers, kWidth, DType::kF32, 2);
+  for (LatentCache* other : {&narrow, &shallow, &half, &tiny}) {
+    EXPECT_FALSE(other->restore(snapshot).ok());
+    EXPECT_EQ(other->length(), 0);
+  }
+}
+
+}  // namespace
+}  // namespace latte
