@@ -48,7 +48,6 @@ void CpuBackend::list_chunks(const AttendArgs& args) {
 /// leaves enough tasks for all threads; a row's bits do not depend on its group.
 void CpuBackend::list_attend_tasks(const AttendArgs& args) {
   const int threads = pool_->threads();
-  std::int64_t tallest_groups = 0;
   const auto for_slots = [&](auto&& visit) {
     for (std::size_t first = 0; first < chunk_order_.size();) {
       const KvChunk& head = args.chunks[static_cast<std::size_t>(chunk_order_[first])];
@@ -70,9 +69,8 @@ void CpuBackend::list_attend_tasks(const AttendArgs& args) {
     return tasks;
   };
   int group_rows = kernels_.group_rows;
-  tallest_groups = groups_of(group_rows);
-  for (std::int64_t tasks = tallest_groups;
-       group_rows > kernels_.vector_width && tasks % threads != 0 && tasks < 4 * threads;) {
+  std::int64_t tasks = groups_of(group_rows);
+  while (group_rows > kernels_.vector_width && tasks % threads != 0 && tasks < 4 * threads) {
     group_rows /= 2;
     tasks = groups_of(group_rows);
   }
