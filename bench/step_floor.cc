@@ -17,6 +17,8 @@ namespace {
 
 constexpr int kPrompt = 256;
 constexpr int kSegment = 128;
+constexpr int kSegments = 3;
+constexpr std::size_t kDocuments = 12;  // spread over the file
 
 std::size_t bytes_of(const ConstMatRef& m) { return static_cast<std::size_t>(m.rows * m.cols) * dtype_bytes(m.dtype); }
 std::size_t bytes_of(const ExpertWeights& e) { return bytes_of(e.gate) + bytes_of(e.up) + bytes_of(e.down); }
@@ -131,7 +133,7 @@ void profile_of_plain_step(const Model& model, Backend& backend, const std::vect
 }
 
 void mtp_against_plain(const Model& model, Backend& backend, const Tokenizer& tokenizer, const std::string& folder, const std::string& kind) {
-  const auto documents = read_documents(tokenizer, folder + "/heldout_" + kind + ".txt", kPrompt + 6 * kSegment + 1);
+  const auto documents = read_documents(tokenizer, folder + "/heldout_" + kind + ".txt", kPrompt + kSegments * kSegment + 10);
   if (!documents.ok()) {
     fmt::print(stderr, "error: {}\n", documents.error().message);
     std::exit(1);
@@ -139,14 +141,16 @@ void mtp_against_plain(const Model& model, Backend& backend, const Tokenizer& to
   double plain_seconds = 0, mtp_seconds = 0, control_seconds = 0;
   std::int64_t drafted = 0, accepted = 0, rounds = 0, emitted = 0, absorbed = 0;
   double draft_seconds = 0, verify_seconds = 0;
-  int used = 0;
+  std::vector<const std::vector<TokenId>*> long_enough;
   for (const auto& document : *documents) {
-    const int segments = (static_cast<int>(document.size()) - 1 - kPrompt) / kSegment;
-    if (segments < 4 || used == 4) continue;
-    ++used;
+    if (document.size() >= kPrompt + kSegments * kSegment + 10) long_enough.push_back(&document);
+  }
+  const std::size_t used = std::min(kDocuments, long_enough.size());
+  for (std::size_t i = 0; i < used; ++i) {
+    const std::vector<TokenId>& document = *long_enough[i * long_enough.size() / used];
     Arm plain(model, backend, document, false), mtp(model, backend, document, true), control(model, backend, document, false);
     plain.advance(8), mtp.advance(8), control.advance(8);
-    for (int segment = 0; segment < segments - 1; ++segment) {
+    for (int segment = 0; segment < kSegments; ++segment) {
       if (segment % 2 == 0) {
         plain_seconds += plain.advance(kSegment);
         mtp_seconds += mtp.advance(kSegment);
@@ -161,7 +165,7 @@ void mtp_against_plain(const Model& model, Backend& backend, const Tokenizer& to
     draft_seconds += mtp.draft_seconds, verify_seconds += mtp.verify_seconds;
     absorbed += mtp.sequence.paths().absorbed_steps;
   }
-  const double tokens = static_cast<double>(emitted - 8 * used);
+  const double tokens = static_cast<double>(emitted - 8 * static_cast<std::int64_t>(used));
   fmt::print("| {} | {} | {:.1f} | {:.1f} | **{:.3f}** | {:.3f} | {:.3f} | {:.2f} | {:.3f} | {:.3f} | {} |\n", kind, emitted, tokens / plain_seconds,
              tokens / mtp_seconds, (plain_seconds + control_seconds) / 2 / mtp_seconds, control_seconds / plain_seconds,
              static_cast<double>(accepted) / static_cast<double>(drafted), static_cast<double>(emitted) / static_cast<double>(rounds),
