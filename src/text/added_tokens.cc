@@ -1,0 +1,125 @@
+#include "text/added_tokens.h"
+
+#include <algorithm>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <unordered_set>
+
+#include "base/fail.h"
+#include "text/json_text.h"
+#include "text/utf8.h"
+
+namespace latte {
+namespace {
+
+Result<AddedToken> parse_added_token(const nlohmann::json& entry, const std::string& key, std::string_view file,
+                                     std::int64_t max_id) {
+  const auto id = entry.is_object() ? entry.find("id") : entry.end();
+  const auto content = entry.is_object() ? entry.find("content") : entry.end();
+  if (!entry.is_object() || content == entry.end() || !content->is_string() || id == entry.end() ||
+      !id->is_number_integer()) {
+    return fail(ErrorKind::kInvalidInput, "{}: {}, expected an object with \"id\" and \"content\"", file, key);
+  }
+  AddedToken token;
+  token.content = content->get<std::string>();
+  const bool too_large = id->is_number_unsigned() && id->get<std::uint64_t>() > static_cast<std::uint64_t>(max_id);
+  if (too_large || (!id->is_number_unsigned() && id->get<std::int64_t>() < 0)) {
+    return fail(ErrorKind::kInvalidInput, "{}: {}.id {} of {}, expected 0 to {}", file, key, id->dump(),
+                quote_for_error(token.content), max_id);
+  }
+  token.id = id->get<std::int32_t>();
+  if (token.content.empty()) {
+    return fail(ErrorKind::kInvalidInput, "{}: {}.content is empty, expected the text of the token", file, key);
+  }
+  struct Flag {
+    const char* name;
+    bool* value;
+  };
+  for (const Flag& flag :
+       {Flag{"special", &token.special}, Flag{"normalized", &token.normalized}, Flag{"lstrip", &token.lstrip},
+        Flag{"rstrip", &token.rstrip}, Flag{"single_word", &token.single_word}}) {
+    const auto value = json_bool(entry, flag.name, *flag.value, key, file);
+    if (!value.ok()) return value.error();
+    *flag.value = *value;
+  }
+  return token;
+}
+
+}  // namespace
+
+Result<std::vector<AddedToken>> parse_added_tokens(const nlohmann::json& entry, std::string_view file,
+                                                   std::int64_t max_id) {
+  std::vector<AddedToken> tokens;
+  if (entry.is_null()) return tokens;
+  if (!entry.is_array()) {
+    return fail(ErrorKind::kInvalidInput, "{}: added_tokens is a {}, expected a list", file, entry.type_name());
+  }
+  std::unordered_set<std::int32_t> ids;
+  std::unordered_set<std::string> contents;
+  for (const nlohmann::json& member : entry) {
+    const std::string key = fmt::format("added_tokens[{}]", tokens.size());
+    auto token = parse_added_token(member, key, file, max_id);
+    if (!token.ok()) return token.error();
+    if (!ids.insert(token->id).second || !contents.insert(token->content).second) {
+      return fail(ErrorKind::kInvalidInput, "{}: {} {} with id {} is given twice, expected each token and each id once",
+                  file, key, quote_for_error(token->content), token->id);
+    }
+    tokens.push_back(std::move(*token));
+  }
+  return tokens;
+}
+
+void AddedTokenMatcher::add(const AddedToken& token, std::string content) {
+  if (content.empty()) return;
+  auto& lengths = lengths_[static_cast<unsigned char>(content[0])];
+  if (std::find(lengths.begin(), lengths.end(), content.size()) == lengths.end()) {
+    lengths.push_back(content.size());
+    std::sort(lengths.begin(), lengths.end(), std::greater<>());
+  }
+  tokens_.emplace(std::move(content), token);
+}
+
+const AddedToken* AddedTokenMatcher::longest_at(std::string_view text, std::size_t at, std::size_t& length) const {
+  for (const std::size_t candidate : lengths_[static_cast<unsigned char>(text[at])]) {
+    if (candidate > text.size() - at) continue;
+    const auto found = tokens_.find(std::string(text.substr(at, candidate)));
+    if (found == tokens_.end()) continue;
+    length = candidate;
+    return &found->second;
+  }
+  return nullptr;
+}
+
+std::vector<AddedTokenMatcher::Match> AddedTokenMatcher::find_all(std::string_view text) const {
+  std::vector<Match> matches;
+  std::size_t taken = 0;  // end of the last match with what it stripped
+  for (std::size_t at = 0; at < text.size();) {
+    std::size_t length = 1;
+    const AddedToken* token = longest_at(text, at, length);
+    const std::size_t begin_of_token = at;
+    at += length;
+    if (token == nullptr || begin_of_token < taken) continue;
+    TextSpan span{begin_of_token, at};
+    if (token->single_word) {
+      const bool word_before =
+          span.begin > 0 && is_word(decode_utf8(text, previous_code_point(text, span.begin)).code_point);
+      const bool word_after = span.end < text.size() && is_word(decode_utf8(text, span.end).code_point);
+      if (word_before || word_after) continue;
+    }
+    while (token->lstrip && span.begin > taken) {
+      const std::size_t previous = previous_code_point(text, span.begin);
+      if (!is_space(decode_utf8(text, previous).code_point)) break;
+      span.begin = previous;
+    }
+    while (token->rstrip && span.end < text.size()) {
+      const Utf8Step next = decode_utf8(text, span.end);
+      if (!is_space(next.code_point)) break;
+      span.end += next.length;
+    }
+    matches.push_back({span, token->id});
+    taken = span.end;
+  }
+  return matches;
+}
+
+}  // namespace latte

@@ -1,0 +1,238 @@
+#include "text/pre_tokenizer.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/fail.h"
+#include "text/json_text.h"
+
+namespace latte {
+namespace {
+
+constexpr int kMaxNesting = 8;
+// GPT-2's expression, which ByteLevel applies unless use_regex is false.
+constexpr std::string_view kByteLevelRegex =
+    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+
+std::optional<SplitBehavior> behavior_named(std::string_view name) {
+  if (name == "Removed") return SplitBehavior::kRemoved;
+  if (name == "Isolated") return SplitBehavior::kIsolated;
+  if (name == "MergedWithPrevious") return SplitBehavior::kMergedWithPrevious;
+  if (name == "MergedWithNext") return SplitBehavior::kMergedWithNext;
+  if (name == "Contiguous") return SplitBehavior::kContiguous;
+  return std::nullopt;
+}
+
+struct Part {
+  TextSpan span;
+  bool is_match;
+};
+
+std::vector<Part> parts_of(std::size_t length, const std::vector<TextSpan>& matches, bool invert) {
+  std::vector<Part> parts;
+  std::size_t previous = 0;
+  for (const TextSpan& match : matches) {
+    if (previous != match.begin) parts.push_back({{previous, match.begin}, invert});
+    parts.push_back({match, !invert});
+    previous = match.end;
+  }
+  if (previous != length) parts.push_back({{previous, length}, invert});
+  return parts;
+}
+
+// Joins each part to the one before it (in the order given) where `joins(part is a match, part before is one)` says so.
+template <class Joins>
+std::vector<TextSpan> join_parts(const std::vector<Part>& parts, Joins joins) {
+  std::vector<TextSpan> spans;
+  bool previous_match = false;
+  for (const Part& part : parts) {
+    if (joins(part.is_match, previous_match) && !spans.empty()) {
+      spans.back() = {std::min(spans.back().begin, part.span.begin), std::max(spans.back().end, part.span.end)};
+    } else {
+      spans.push_back(part.span);
+    }
+    previous_match = part.is_match;
+  }
+  return spans;
+}
+
+}  // namespace
+
+std::vector<TextSpan> split_at_matches(std::size_t length, const std::vector<TextSpan>& matches, SplitBehavior behavior,
+                                       bool invert) {
+  std::vector<Part> parts = parts_of(length, matches, invert);
+  const auto follows_text = [](bool is_match, bool previous_match) { return is_match && !previous_match; };
+  std::vector<TextSpan> spans;
+  switch (behavior) {
+    case SplitBehavior::kRemoved:
+      std::erase_if(parts, [](const Part& part) { return part.is_match; });
+      spans = join_parts(parts, [](bool, bool) { return false; });
+      break;
+    case SplitBehavior::kIsolated:
+      spans = join_parts(parts, [](bool, bool) { return false; });
+      break;
+    case SplitBehavior::kMergedWithPrevious:
+      spans = join_parts(parts, follows_text);
+      break;
+    case SplitBehavior::kMergedWithNext:
+      std::reverse(parts.begin(), parts.end());
+      spans = join_parts(parts, follows_text);
+      std::reverse(spans.begin(), spans.end());
+      break;
+    case SplitBehavior::kContiguous:
+      spans = join_parts(parts, [](bool is_match, bool previous_match) { return is_match == previous_match; });
+      break;
+  }
+  std::erase_if(spans, [](const TextSpan& span) { return span.size() == 0; });
+  return spans;
+}
+
+Result<PreTokenizer> PreTokenizer::parse(const nlohmann::json& entry, std::string_view file) {
+  PreTokenizer result;
+  if (!entry.is_null()) {
+    const Status added = result.add(entry, "pre_tokenizer", file, 0);
+    if (!added.ok()) return added.error();
+  }
+  if (!result.byte_level_) {
+    return fail(ErrorKind::kUnsupported,
+                "{}: pre_tokenizer has no ByteLevel, expected one at its end; only byte-level BPE is supported", file);
+  }
+  return result;
+}
+
+Status PreTokenizer::add(const nlohmann::json& entry, const std::string& key, std::string_view file, int depth) {
+  const auto type = json_type_name(entry, key, file);
+  if (!type.ok()) return type.error();
+  if (byte_level_) {
+    return fail(ErrorKind::kUnsupported, "{}: {} ({}) follows ByteLevel, expected ByteLevel to be the last", file, key,
+                quote_for_error(*type));
+  }
+  if (*type == "Sequence") {
+    const auto members = entry.find("pretokenizers");
+    if (members == entry.end() || !members->is_array() || depth >= kMaxNesting) {
+      return fail(ErrorKind::kInvalidInput, "{}: {}.pretokenizers, expected a list nested at most {} times", file, key,
+                  kMaxNesting);
+    }
+    std::size_t index = 0;
+    for (const nlohmann::json& member : *members) {
+      const Status added = add(member, fmt::format("{}.pretokenizers[{}]", key, index++), file, depth + 1);
+      if (!added.ok()) return added.error();
+    }
+    return {};
+  }
+  if (*type == "Split") return add_split(entry, key, file);
+  if (*type == "ByteLevel") return add_byte_level(entry, key, file);
+  if (*type == "Digits") {
+    const auto individual = json_bool(entry, "individual_digits", false, key, file);
+    if (!individual.ok()) return individual.error();
+    return add_regex(R"(\p{N})", *individual ? SplitBehavior::kIsolated : SplitBehavior::kContiguous, key, file);
+  }
+  if (*type == "Whitespace") {
+    const Status added = add_regex(R"(\w+|[^\w\s]+)", SplitBehavior::kRemoved, key, file);
+    if (added.ok()) steps_.back().invert = true;
+    return added;
+  }
+  if (*type == "WhitespaceSplit") return add_regex(R"(\s)", SplitBehavior::kRemoved, key, file);
+  return fail(
+      ErrorKind::kUnsupported,
+      "{}: {}.type {}, expected Sequence, Split, ByteLevel, Digits, Whitespace or WhitespaceSplit; this tokenizer "
+      "is not supported",
+      file, key, quote_for_error(*type));
+}
+
+Status PreTokenizer::add_regex(std::string_view expression, SplitBehavior behavior, const std::string& key,
+                               std::string_view file) {
+  auto pattern = Pattern::regex(expression);
+  if (!pattern.ok()) return fail(ErrorKind::kInvalidInput, "{}: {}: {}", file, key, pattern.error().message);
+  Step step;
+  step.pattern.push_back(std::move(*pattern));
+  step.behavior = behavior;
+  steps_.push_back(std::move(step));
+  return {};
+}
+
+Status PreTokenizer::add_split(const nlohmann::json& entry, const std::string& key, std::string_view file) {
+  const auto pattern = entry.find("pattern");
+  if (pattern == entry.end() || !pattern->is_object() || pattern->size() != 1 || !pattern->begin()->is_string() ||
+      (pattern->begin().key() != "Regex" && pattern->begin().key() != "String")) {
+    return fail(ErrorKind::kInvalidInput, "{}: {}.pattern, expected {{\"Regex\": ...}} or {{\"String\": ...}}", file,
+                key);
+  }
+  const auto behavior_name = entry.find("behavior");
+  const auto behavior = behavior_name != entry.end() && behavior_name->is_string()
+                            ? behavior_named(behavior_name->get_ref<const std::string&>())
+                            : std::nullopt;
+  if (!behavior.has_value()) {
+    return fail(ErrorKind::kInvalidInput,
+                "{}: {}.behavior, expected Removed, Isolated, MergedWithPrevious, MergedWithNext or Contiguous", file,
+                key);
+  }
+  const auto invert = json_bool(entry, "invert", false, key, file);
+  if (!invert.ok()) return invert.error();
+  const std::string& text = pattern->begin()->get_ref<const std::string&>();
+  if (pattern->begin().key() == "Regex") {
+    const Status added = add_regex(text, *behavior, key, file);
+    if (!added.ok()) return added.error();
+  } else {
+    Step step;
+    step.pattern.push_back(Pattern::literal(text));
+    step.behavior = *behavior;
+    steps_.push_back(std::move(step));
+  }
+  steps_.back().invert = *invert;
+  return {};
+}
+
+Status PreTokenizer::add_byte_level(const nlohmann::json& entry, const std::string& key, std::string_view file) {
+  const auto prefix = json_bool(entry, "add_prefix_space", true, key, file);
+  if (!prefix.ok()) return prefix.error();
+  const auto use_regex = json_bool(entry, "use_regex", true, key, file);
+  if (!use_regex.ok()) return use_regex.error();
+  if (*use_regex) {
+    const Status added = add_regex(kByteLevelRegex, SplitBehavior::kIsolated, key, file);
+    if (!added.ok()) return added.error();
+    steps_.back().add_prefix_space = *prefix;
+  } else if (*prefix) {
+    Step step;
+    step.add_prefix_space = true;
+    steps_.push_back(std::move(step));
+  }
+  byte_level_ = true;
+  return {};
+}
+
+Result<PreTokenizedText> PreTokenizer::split(std::string_view text) const {
+  PreTokenizedText result;
+  result.text = text;
+  if (!text.empty()) result.pieces.push_back({0, text.size()});
+  std::vector<TextSpan> matches;
+  for (const Step& step : steps_) {
+    if (step.add_prefix_space) {
+      PreTokenizedText prefixed;
+      for (const TextSpan& piece : result.pieces) {
+        const std::size_t begin = prefixed.text.size();
+        if (result.text[piece.begin] != ' ') prefixed.text.push_back(' ');
+        prefixed.text.append(result.text, piece.begin, piece.size());
+        prefixed.pieces.push_back({begin, prefixed.text.size()});
+      }
+      result = std::move(prefixed);
+    }
+    if (step.pattern.empty()) continue;
+    std::vector<TextSpan> pieces;
+    pieces.reserve(result.pieces.size());
+    for (const TextSpan& piece : result.pieces) {
+      matches.clear();
+      const Status found =
+          step.pattern[0].find_all(std::string_view(result.text).substr(piece.begin, piece.size()), matches);
+      if (!found.ok()) return found.error();
+      for (const TextSpan& part : split_at_matches(piece.size(), matches, step.behavior, step.invert)) {
+        pieces.push_back({piece.begin + part.begin, piece.begin + part.end});
+      }
+    }
+    result.pieces = std::move(pieces);
+  }
+  return result;
+}
+
+}  // namespace latte
