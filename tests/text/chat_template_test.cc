@@ -1,0 +1,176 @@
+#include "text/chat_template.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <ctime>
+
+#include "text/text_data.h"
+
+namespace latte {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Result<std::string> render(const std::string& source, const Json& names = Json::object(), std::time_t now = 0) {
+  const auto parsed = ChatTemplate::parse(source, "", "chat_template.jinja");
+  if (!parsed.ok()) return parsed.error();
+  ChatInput input;
+  input.kwargs = names;
+  input.now = now;
+  return parsed->render(input);
+}
+
+std::string error_of(const std::string& source) {
+  const auto text = render(source);
+  return text.ok() ? "rendered: " + text->substr(0, 100) : text.error().message;
+}
+
+TEST(ChatTemplate, SnippetsRenderAsJinja) {
+  const Json golden = test::repo_json("template/snippets.json");
+  std::tm time{};
+  ASSERT_NE(strptime(golden["now"].get<std::string>().c_str(), "%Y-%m-%d %H:%M:%S", &time), nullptr);
+  time.tm_isdst = -1;
+  const std::time_t now = std::mktime(&time);
+  for (const Json& snippet : golden["snippets"]) {
+    const auto text = render(snippet["source"], golden["names"], now);
+    if (snippet.contains("error")) {
+      EXPECT_FALSE(text.ok()) << snippet.dump() << "\n" << (text.ok() ? *text : "");
+      if (!text.ok()) {
+        EXPECT_EQ(text.error().message.find('\n'), std::string::npos) << text.error().message;
+        EXPECT_NE(text.error().message.find("line "), std::string::npos) << text.error().message;
+      }
+    } else {
+      EXPECT_EQ(text.ok() ? *text : text.error().message, snippet["output"].get<std::string>()) << snippet["source"];
+    }
+  }
+}
+
+class ChatTemplateFolder : public testing::TestWithParam<const char*> {};
+
+TEST_P(ChatTemplateFolder, RendersConversationsAsTransformers) {
+  const std::string root = test::large_data_root();
+  if (root.empty()) GTEST_SKIP() << "LATTE_TEST_DATA is not set: the tokenizer folders are not at hand";
+  const Json golden = test::repo_json(std::string("template/") + GetParam() + ".json");
+  const auto loaded = ChatTemplate::load(root + "/" + golden["folder"].get<std::string>());
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message;
+  for (const Json& entry : golden["cases"]) {
+    const Json& conversation = entry["conversation"];
+    ChatInput input;
+    input.messages = conversation["messages"];
+    if (conversation.contains("tools")) input.tools = conversation["tools"];
+    if (conversation.contains("kwargs")) input.kwargs = conversation["kwargs"];
+    input.add_generation_prompt = entry["add_generation_prompt"];
+    const auto text = loaded->render(input);
+    ASSERT_EQ(text.ok(), entry.contains("output")) << entry["name"] << (text.ok() ? *text : text.error().message);
+    if (!text.ok()) continue;
+    EXPECT_EQ(*text, entry["output"].get<std::string>()) << entry["name"];
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(ChatTemplate, ChatTemplateFolder, testing::Values("deepseek-v3", "qwen3"),
+                         [](const auto& folder) {
+                           std::string name = folder.param;
+                           std::erase(name, '-');
+                           return name;
+                         });
+
+TEST(ChatTemplate, ToolUseIsTakenWhenThereAreTools) {
+  const auto parsed =
+      ChatTemplate::parse("", R"({"chat_template": [{"name": "default", "template": "plain{{ bos_token }}"},
+      {"name": "tool_use", "template": "tools {{ tools|length }}"}], "bos_token": {"content": "<s>"}})",
+                          "tokenizer_config.json");
+  ASSERT_TRUE(parsed.ok()) << parsed.error().message;
+  ChatInput input;
+  EXPECT_EQ(parsed->render(input).value(), "plain<s>");
+  input.tools = Json::array({1, 2});
+  EXPECT_EQ(parsed->render(input).value(), "tools 2");
+}
+
+TEST(ChatTemplate, ModelWithoutOneIsNotFound) {
+  const auto parsed = ChatTemplate::parse("", R"({"bos_token": "<s>"})", "dir/tokenizer_config.json");
+  ASSERT_FALSE(parsed.ok());
+  EXPECT_EQ(parsed.error().kind, ErrorKind::kNotFound);
+  EXPECT_FALSE(ChatTemplate::load(test::repo_data("template/nowhere")).ok());
+}
+
+TEST(ChatTemplate, ErrorsNameFileAndLine) {
+  EXPECT_EQ(error_of("a\nb\n{% if x %}"), "chat_template.jinja: line 3: the end of the template, expected {% endif %}");
+  EXPECT_NE(error_of("a\n\n{{ raise_exception('no\nway') }}")
+                .find("chat_template.jinja: chat template line 3: the template says: no way"),
+            std::string::npos);
+  for (const char* config :
+       {"[]", "{", R"({"chat_template": 3})", R"({"chat_template": [3]})",
+        R"({"chat_template": [{"name": "a", "template": "x"}, {"name": "b", "template": "x"}]})"}) {
+    const auto parsed = ChatTemplate::parse("", config, "dir/tokenizer_config.json");
+    ASSERT_FALSE(parsed.ok()) << config;
+    EXPECT_NE(parsed.error().message.find("dir/tokenizer_config.json"), std::string::npos) << parsed.error().message;
+  }
+}
+
+TEST(ChatTemplate, WrongInputIsRefused) {
+  const auto parsed = ChatTemplate::parse("{{ messages }}", "", "chat_template.jinja");
+  ChatInput input;
+  input.messages = 3;
+  EXPECT_FALSE(parsed->render(input).ok());
+  input.messages = Json::array({3});
+  EXPECT_FALSE(parsed->render(input).ok());
+  input.messages = Json::array({{{"n", 18446744073709551615ull}}});
+  EXPECT_FALSE(parsed->render(input).ok());
+  Json deep = 1;
+  for (int i = 0; i < 1000; ++i) deep = Json::array({deep});
+  input.messages = Json::array({{{"content", deep}}});
+  EXPECT_FALSE(parsed->render(input).ok());
+}
+
+TEST(ChatTemplate, HostileTemplatesEndInAnError) {
+  std::string additions = "{{ 1";
+  for (int i = 0; i < 100'000; ++i) additions += "+1";
+  const std::vector<std::string> hostile = {
+      "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
+      "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
+      "{% set ns = namespace(s='xxxxxxxxxxxxxxxx') %}{% for i in range(99) %}{% set ns.s = ns.s + ns.s %}{% endfor %}",
+      "{% set ns = namespace(s=[1]) %}{% for i in range(99) %}{% set ns.s = ns.s + ns.s %}{% endfor %}",
+      "{% set ns = namespace(s=[1]) %}{% for i in range(99) %}{% set ns.s = [ns.s, ns.s] %}{% endfor %}{{ ns.s }}",
+      "{% set ns = namespace(s=[1]) %}{% for i in range(99999) %}{% set ns.s = [ns.s] %}{% endfor %}",
+      "{{ 'x' * 9999999999 }}",
+      "{{ [1] * 9999999999 }}",
+      "{{ 9 ** 9 ** 9 ** 9 }}",
+      "{{ 'x'.ljust(9999999999) }}",
+      "{{ ('a' * 9999999)|replace('', 'bbbbbbbbbbbbbbbb') }}",
+      "{{" + std::string(100'000, '(') + "1",
+      "{{" + std::string(100'000, '[') + "1",
+      "{{" + std::string(100'000, '-') + "1}}",
+      "{{ not " + std::string(1000, ' ') + "1",
+      additions + " }}",
+      "{% for x in [1] recursive %}{{ loop([1]) }}{% endfor %}",
+      "{{ 9223372036854775807 + 1 }}",
+      "{{ -9223372036854775807 * 2 }}",
+      "{{ 99999999999999999999 }}",
+      "{{ {}|tojson(indent=99999999999) }}",
+      "{% set ns = namespace() %}{% set ns.me = ns %}{{ ns }}",
+      "{% set ns = namespace() %}{% set ns.me = [ns] %}{{ ns.me }}",
+  };
+  for (const std::string& source : hostile) {
+    const auto start = std::chrono::steady_clock::now();
+    const std::string message = error_of(source);
+    EXPECT_EQ(message.rfind("chat_template.jinja: ", 0), 0u) << source.substr(0, 80) << ": " << message;
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20)) << source.substr(0, 80);
+  }
+}
+
+TEST(ChatTemplate, SearchIsLinear) {
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(render("{{ ('a' * 3000000 ~ 'b') in ('a' * 6000000) }}").value(), "False");
+  EXPECT_EQ(error_of("{{ ('a' * 6000000).rfind('b' ~ 'a' * 3000000) }}").rfind("chat_template.jinja: ", 0), 0u);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+}
+
+TEST(ChatTemplate, UnlikelyIntegersKeepTheirEdges) {
+  EXPECT_EQ(render("{{ (-9223372036854775807 - 1) % -1 }} {{ 7 // -1 }} {{ -9223372036854775807 }}").value(),
+            "0 -7 -9223372036854775807");
+  EXPECT_FALSE(render("{{ (-9223372036854775807 - 1) // -1 }}").ok());
+}
+
+}  // namespace
+}  // namespace latte
