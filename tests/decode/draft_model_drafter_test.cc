@@ -83,5 +83,37 @@ TEST(DraftModelDrafter, RewindsBelowItsWindow) {
   EXPECT_EQ(done.stats.accepted, done.stats.drafted);
 }
 
+TEST(DraftModelDrafter, AgreesAtEveryDepthWhenTheModelsAreEqual) {
+  for (const SamplingOptions& sampling : std::vector<SamplingOptions>{{}, {.temperature = 1, .seed = 3}}) {
+    for (int depth = 1; depth <= 8; ++depth) {
+      DecodeRig rig({.kind = DrafterKind::kDraftModel, .sampling = sampling, .drafter_noise = 0});
+      std::vector<TokenId> tokens = toy_prompt(40);
+      const Generation done = rig.run(tokens, {.max_tokens = 1 + 10 * (depth + 1), .depth = depth});
+      EXPECT_EQ(done.stats.rounds, 10);
+      EXPECT_EQ(done.stats.accepted, 10 * depth) << "accepted at every temperature";
+    }
+  }
+}
+
+std::vector<TokenId> drafts_for(Drafter& drafter, const std::vector<TokenId>& tokens, const Sampler& sampler) {
+  const auto drafts = drafter.draft({.tokens = tokens, .max_drafts = 4, .sampler = &sampler});
+  EXPECT_TRUE(drafts.ok());
+  return drafts.ok() ? std::vector<TokenId>(drafts->begin(), drafts->end()) : std::vector<TokenId>{};
+}
+
+TEST(DraftModelDrafter, DraftsDependOnTheTokensAlone) {
+  const Sampler greedy({}, 50);
+  testing::FakeTimeline model({});
+  DraftModelDrafter drafter(model);
+  std::vector<TokenId> tokens = toy_prompt(20);
+  const std::vector<TokenId> expected = plain_text({}, greedy, tokens, 4);
+  EXPECT_EQ(drafts_for(drafter, tokens, greedy), std::vector<TokenId>(expected.begin() + 20, expected.end()));
+  EXPECT_EQ(drafts_for(drafter, tokens, greedy), std::vector<TokenId>(expected.begin() + 20, expected.end()))
+      << "asked again";
+  tokens[18] = 7;  // nobody said so
+  const std::vector<TokenId> changed = plain_text({}, greedy, tokens, 4);
+  EXPECT_EQ(drafts_for(drafter, tokens, greedy), std::vector<TokenId>(changed.begin() + 20, changed.end()));
+}
+
 }  // namespace
 }  // namespace latte

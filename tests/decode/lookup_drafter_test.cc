@@ -54,6 +54,14 @@ TEST(LookupDrafter, ARewindForgetsExactlyWhatChanged) {
   EXPECT_TRUE(drafts_after(drafter, {6, 5}).empty());
 }
 
+TEST(LookupDrafter, AChangedLastTokenReplacesTheOld) {
+  LookupDrafter drafter;
+  drafts_after(drafter, {1, 2, 3, 1});
+  ASSERT_TRUE(drafter.rewind_to(3).ok());
+  EXPECT_TRUE(drafts_after(drafter, {1, 2, 3, 7, 3, 1}).empty());
+  EXPECT_EQ(drafts_after(drafter, {1, 2, 3, 7, 3, 1, 2}), (std::vector<TokenId>{3, 7}));
+}
+
 TEST(LookupDrafter, IncrementalAndFreshAgreeOnLength) {
   LookupDrafter drafter;
   std::vector<TokenId> text;
