@@ -1,0 +1,71 @@
+// Feeds a tokenizer.json, a tokenizer_config.json and a chat template, cut from the input at two bytes FF, to their
+// readers; what loads then encodes, decodes and renders a short text.
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "base/contract.h"
+#include "text/chat_template.h"
+#include "text/stream_decoder.h"
+#include "text/tokenizer.h"
+#include "text/utf8.h"
+
+namespace {
+
+// FF stands in no valid JSON, so a cut never falls inside of a part that could be read.
+std::string_view take_part(std::string_view& rest) {
+  const std::size_t cut = rest.find('\xFF');
+  const std::string_view part = rest.substr(0, cut);
+  rest.remove_prefix(cut == std::string_view::npos ? rest.size() : cut + 1);
+  return part;
+}
+
+void expect_one_line(const latte::Error& error) {
+  latte::expects(!error.message.empty() && error.message.find('\n') == std::string::npos, "an error is one line");
+}
+
+void try_tokenizer(std::string_view tokenizer_json, std::string_view config_json) {
+  const auto tokenizer = latte::Tokenizer::parse(tokenizer_json, config_json, "tokenizer.json");
+  if (!tokenizer.ok()) return expect_one_line(tokenizer.error());
+  static constexpr std::string_view kText =
+      "<s>Hi 12 caf\xC3\xA9 e\xCC\x81 \xE4\xB8\xAD\xF0\x9F\x98\x80\xFF a  b\r\n\tx!</s>";
+  for (const bool match_special : {false, true}) {
+    const auto ids = tokenizer->encode(kText, {.match_special = match_special, .add_bos = match_special});
+    if (!ids.ok()) {
+      expect_one_line(ids.error());
+      continue;
+    }
+    latte::StreamDecoder stream(*tokenizer);
+    std::string text;
+    for (const std::int32_t id : *ids) {
+      latte::expects(tokenizer->contains(id), "encoding gives ids that have tokens");
+      text += stream.push(id);
+    }
+    text += stream.finish();
+    latte::expects(text == tokenizer->decode(*ids), "a stream gives the text of its ids");
+    latte::expects(latte::is_valid_utf8(text), "decoding gives valid UTF-8");
+  }
+}
+
+void try_template(std::string_view source, std::string_view config_json) {
+  const auto parsed = latte::ChatTemplate::parse(source, config_json, "tokenizer_config.json");
+  if (!parsed.ok()) return expect_one_line(parsed.error());
+  latte::ChatInput input;
+  input.messages = {{{"role", "user"}, {"content", "q \xC3\xA9"}},
+                    {{"role", "tool"}, {"content", nullptr}, {"n", 2.5}}};
+  input.kwargs = {{"x", {{"k", {1, true}}}}};
+  input.now = 0;
+  const auto text = parsed->render(input);
+  if (!text.ok()) expect_one_line(text.error());
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  std::string_view rest(reinterpret_cast<const char*>(data), size);
+  const std::string_view tokenizer_json = take_part(rest);
+  const std::string_view config_json = take_part(rest);
+  if (!tokenizer_json.empty()) try_tokenizer(tokenizer_json, config_json);
+  if (!rest.empty() || config_json.find("chat_template") != std::string_view::npos) try_template(rest, config_json);
+  return 0;
+}
