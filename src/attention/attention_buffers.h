@@ -7,7 +7,7 @@
 
 namespace latte {
 
-/// Cuts one device buffer into matrices. `measure` first (no memory), then carve with the same calls.
+/// Cuts one device buffer into matrices. Over a null base it only counts the bytes (`used`); the same calls then cut real memory.
 class BufferCarver {
  public:
   explicit BufferCarver(void* base) : base_(static_cast<std::byte*>(base)) {}
