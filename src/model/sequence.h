@@ -36,7 +36,6 @@ class ModelSequence : public Timeline {
   LatentCache& cache() { return cache_; }
   const LatentCache& cache() const { return cache_; }
   const PathCounters& paths() const { return paths_; }
-  const StepPlan& last_plan() const { return plan_; }
   /// Working memory that a timeline running in turn with this one may share.
   const std::shared_ptr<StepMemory>& scratch() const { return scratch_; }
 

@@ -8,7 +8,7 @@
 
 namespace latte {
 
-/// Every id inside the vocabulary, at least one, and `room` rows left for them.
+/// Every id inside the vocabulary, at least one, and room for them after `length` rows of `context`.
 Status check_ids(std::span<const TokenId> ids, int vocab, int length, int context);
 
 /// Fills cos and sin [L, p/2] for positions first .. first + L - 1 from the rope table, through the host scratch `angles`.
