@@ -141,7 +141,7 @@ class ChunkAttention {
   std::vector<DoubleLog2Sum> tile_sums_w_, sums_w_;
 };
 
-/// The tree of MergeArgs over one lane and row; `scratch` holds slot_count states.
+/// The tree of MergeArgs over one lane and row.
 void merge_row(const MergeArgs& args, const MergeRange& range, std::int64_t lane, std::int64_t row, double* out) {
   const int width = args.partials.width;
   std::vector<double> o_SV(static_cast<std::size_t>(range.slot_count) * width);
