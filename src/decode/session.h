@@ -19,7 +19,7 @@ struct MtpSnapshot {
   LatentSnapshot cache;
   MtpDrafter::Place place;
   int kept_rows = 0;
-  std::vector<float> kept;  ///< [kept_rows, D] hidden rows that wait
+  std::vector<float> kept;  ///< [kept_rows, D] hidden rows of the drafter's queue
 };
 
 /// What a Snapshot shares.
