@@ -80,7 +80,6 @@ class Runtime {
   Value refuse(std::string_view message);
 
   void set_line(int line) { line_ = line; }
-  int line() const { return line_; }
 
   /// Takes work from the budget; false (and an error) when it is used up.
   bool charge(std::size_t work);
