@@ -47,15 +47,26 @@ void try_tokenizer(std::string_view tokenizer_json, std::string_view config_json
   }
 }
 
+// The names that the seeds speak of.
+latte::ChatInput conversation() {
+  latte::ChatInput input;
+  input.messages = nlohmann::ordered_json::parse(R"([{"role": "system", "content": "Be brief."},
+      {"role": "user", "content": "q \u00e9"}, {"role": "assistant", "content": null, "tool_calls": [{"id": "c1", "n": 3}]}])");
+  input.kwargs = nlohmann::ordered_json::parse(
+      R"({"d": {"b": 1, "a": [1, 2.5, null, true, "x'y"], "c": {"z": "\u00fc", "items": 7}},
+      "n": 7, "f": 2.5, "s": "Hello World", "u": "\u65e5\u672c na\u00efve", "l": [3, 1, 2, 10], "e": [], "t": true,
+      "none_value": null, "big": 12345678901234567, "floats": [1.0, 1e16, 1e-5], "words": ["b", "A", "c"],
+      "people": [{"name": "Ann", "age": 30, "j": {"t": "x"}}, {"name": "bob", "age": 25}], "esc": "tab\t q\" \u0001",
+      "spaces": "  pad "})");
+  input.now = 0;
+  return input;
+}
+
 void try_template(std::string_view source, std::string_view config_json) {
   const auto parsed = latte::ChatTemplate::parse(source, config_json, "tokenizer_config.json");
   if (!parsed.ok()) return expect_one_line(parsed.error());
-  latte::ChatInput input;
-  input.messages = {{{"role", "user"}, {"content", "q \xC3\xA9"}},
-                    {{"role", "tool"}, {"content", nullptr}, {"n", 2.5}}};
-  input.kwargs = {{"x", {{"k", {1, true}}}}};
-  input.now = 0;
-  const auto text = parsed->render(input);
+  static const latte::ChatInput kConversation = conversation();
+  const auto text = parsed->render(kConversation);
   if (!text.ok()) expect_one_line(text.error());
 }
 
