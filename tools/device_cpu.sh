@@ -55,11 +55,14 @@ run() {
 tables() {
   local out=${1:-build/device/out}
   export LD_LIBRARY_PATH=$PWD/build/device/lib PATH=$PWD/build/device/bin:$PATH
+  mkdir -p "$out"
+  tools/unpack_models.sh
   for isa in avx2 avx512 avx512_bf16; do
     taskset -c 0,1 bench_step_floor models/latte-tiny build/device/data/data/heldout 2 "$isa" >"$out/step_floor_$isa.md"
   done
-  bench_mtp_agreement models/latte-tiny build/device/data/data/heldout tests/data/latte-tiny/eval.json >"$out/mtp_agreement.md" || true
-  timeout 150 taskset -c 0,1 bench_attention_layer 2 >"$out/attention_layer_2_threads.md" || true
+  timeout 150 bench_mtp_agreement models/latte-tiny build/device/data/data/heldout tests/data/latte-tiny/eval.json >"$out/mtp_agreement.md" || true
+  timeout 200 taskset -c 0,1 bench_attention_layer 2 >"$out/attention_layer_2_threads.md" || true
+  timeout 100 bench_attention_layer 16 >"$out/attention_layer_16_threads.md" || true
 }
 
 case ${1:-} in

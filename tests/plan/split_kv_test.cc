@@ -14,10 +14,10 @@ TEST(LengthClass, IsAPowerOfTwoFrom8192Up) {
   EXPECT_EQ(length_class(65537), 131072);
 }
 
-TEST(LeafLength, GivesAtMost64LeavesOfWholeKeyBlocks) {
+TEST(LeafLength, GivesAtMost128LeavesOfWholeKeyBlocks) {
   for (const std::int64_t visible : {1, 127, 8191, 8192, 8193, 32768, 32769, 1 << 20}) {
     EXPECT_EQ(leaf_length(visible) % kKeyBlock, 0);
-    EXPECT_LE((visible + leaf_length(visible) - 1) / leaf_length(visible), 64);
+    EXPECT_LE((visible + leaf_length(visible) - 1) / leaf_length(visible), 128);
   }
 }
 
@@ -52,7 +52,7 @@ RC_GTEST_PROP(SplitByLengthClass, EveryRowOfARunHasTheRunsClass, ()) {
 RC_GTEST_PROP(SplitKeys, CoversTheKeysInOrderWithFixedLeaves, ()) {
   const int visible = *rc::gen::inRange(1, 100000);
   const int leaf = leaf_length(visible);
-  const int max_slots = *rc::gen::inRange(1, 80);
+  const int max_slots = *rc::gen::inRange(1, 160);
   std::vector<KvChunk> chunks;
   const int slots = split_keys(visible, leaf, 3, max_slots, chunks);
   int next = 0;

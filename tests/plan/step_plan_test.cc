@@ -15,8 +15,8 @@ TEST(StepPlan, DecodeStepIsOneAbsorbedCall) {
   EXPECT_EQ(plan.rows_after(), 104);
   ASSERT_EQ(plan.calls.size(), 1U);
   EXPECT_EQ(plan.calls[0].queries, (QueryRun{0, 4}));
-  ASSERT_EQ(plan.chunks.size(), 1U);
-  EXPECT_EQ(plan.chunks[0].end, 104);  // T counts the rows of this step
+  ASSERT_EQ(plan.chunks.size(), 2U);
+  EXPECT_EQ(plan.chunks[1].end, 104);  // T counts the rows of this step
 }
 
 TEST(StepPlan, AStepAcrossALengthClassAttendsInTwoCalls) {
@@ -25,8 +25,8 @@ TEST(StepPlan, AStepAcrossALengthClassAttendsInTwoCalls) {
   ASSERT_EQ(plan.calls.size(), 2U);
   EXPECT_EQ(plan.calls[0].queries, (QueryRun{0, 2}));
   EXPECT_EQ(plan.calls[1].queries, (QueryRun{2, 2}));
-  EXPECT_EQ(plan.chunks[0].end, 128);
-  EXPECT_EQ(plan.chunks[static_cast<std::size_t>(plan.calls[1].first_chunk)].end, 256);
+  EXPECT_EQ(plan.chunks[0].end, 64);
+  EXPECT_EQ(plan.chunks[static_cast<std::size_t>(plan.calls[1].first_chunk)].end, 128);
   EXPECT_EQ(plan.chunks.back().end, 8194);
 }
 
@@ -87,7 +87,7 @@ TEST(StepPlan, ExplainsItselfInOneLine) {
   StepPlan plan;
   plan_step(kTiny, 300, 2, Role::kGenerated, MlaPath::kAuto, plan);
   EXPECT_EQ(explain(plan),
-            "absorbed: 2 generated rows keep one numeric family; 1 attention call, 3 key chunks of at most 128 rows, 3 partial slots at most");
+            "absorbed: 2 generated rows keep one numeric family; 1 attention call, 5 key chunks of at most 64 rows, 5 partial slots at most");
 }
 
 }  // namespace

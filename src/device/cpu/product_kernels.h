@@ -57,13 +57,26 @@ template <class S, class Dot, int kRows, int kCount, class W, class X>
   }
 }
 
+/// Bytes of weights that are asked for before a tile needs them: about what memory delivers while it answers. One row of x leaves a tile
+/// twice as fast as two do.
+template <int kCount>
+inline constexpr std::int64_t kAheadBytes = kCount == 1 ? 12288 : 6144;
+
+/// Weight rows between a tile and the one asked for: whole tiles.
+template <int kRows, int kCount, class W>
+std::int64_t rows_ahead(std::int64_t w_stride) {
+  const std::int64_t tile_bytes = kRows * w_stride * static_cast<std::int64_t>(sizeof(W));
+  const std::int64_t tiles = kAheadBytes<kCount> / (tile_bytes > 0 ? tile_bytes : 1);
+  return kRows * (tiles < 1 ? 1 : tiles);
+}
+
 /// kRows weight rows times kCount rows of x. Lane j of an accumulator sums k = j mod the step in ascending order, then
 /// one fold: the order is that of a tile of one row and one weight row, so neither tiles nor passes over K change a
 /// bit.
-/// kAhead: the weights come from memory, so the next tile's rows are asked for.
-template <class S, class Dot, bool kAhead, int kRows, int kCount, class W, class X>
-void dot_tile(const W* w, std::int64_t w_stride, const X* x, std::int64_t x_stride, const SumRange& range,
-              float* carried, const TileOutput& out) {
+/// `next`: the weights come from memory, so this tile of rows to come is asked for on the way; null when there is none.
+template <class S, class Dot, int kRows, int kCount, class W, class X>
+void dot_tile(const W* w, std::int64_t w_stride, const W* next, const X* x, std::int64_t x_stride,
+              const SumRange& range, float* carried, const TileOutput& out) {
   constexpr int kUnroll = 4;
   constexpr int kStep = Dot::kStep;
   constexpr int kLine = 64 / static_cast<int>(sizeof(W));
@@ -72,16 +85,13 @@ void dot_tile(const W* w, std::int64_t w_stride, const X* x, std::int64_t x_stri
     for (int n = 0; n < kRows; ++n)
       sums[m][n] = range.first ? S::zero() : S::load(carried + (m * kRows + n) * S::kWidth);
   }
-  // One row of x leaves a tile of short weight rows sooner than memory answers: look two tiles ahead.
-  constexpr std::int64_t kShortRow = 2048 / static_cast<int>(sizeof(W));
-  const W* next = w + (kCount == 1 && w_stride <= kShortRow ? 2 : 1) * kRows * w_stride;
   const bool whole_rows = range.first && range.last;  // then in memory order
   const std::int64_t next_k = whole_rows ? kRows : 1;
   const std::int64_t next_n = whole_rows ? kUnroll * kStep : w_stride;
   std::int64_t k = range.begin;
   for (; k + kUnroll * kStep <= range.end; k += kUnroll * kStep) {
     // Short rows end before the processor's own prefetch gets going.
-    for (int n = 0; kAhead && n < kRows; ++n) {
+    for (int n = 0; next != nullptr && n < kRows; ++n) {
       for (int ahead = 0; ahead < kUnroll * kStep; ahead += kLine) S::prefetch(next + k * next_k + n * next_n + ahead);
     }
     for (int step = 0; step < kUnroll; ++step) {
@@ -105,11 +115,12 @@ void dot_tile(const W* w, std::int64_t w_stride, const X* x, std::int64_t x_stri
   }
 }
 
-/// All `n` weight rows of a panel times kCount rows of x.
+/// All `n` weight rows of a panel times kCount rows of x. `following` rows come after the panel's own.
 template <class S, class Dot, bool kAhead, int kCount, class W, class X>
 void dot_rows(const W* w, std::int64_t w_stride, std::int64_t n_count, const X* x, std::int64_t x_stride,
-              const SumRange& range, float* carried, TileOutput out) {
+              std::int64_t following, const SumRange& range, float* carried, TileOutput out) {
   constexpr int kRows = S::kWeightRows[kCount];
+  const std::int64_t distance = rows_ahead<kRows, kCount, W>(w_stride);
   std::int64_t n = 0;
   const auto advance = [&](int rows) {
     n += rows;
@@ -118,14 +129,16 @@ void dot_rows(const W* w, std::int64_t w_stride, std::int64_t n_count, const X* 
     out.y += rows;
   };
   while (n + kRows <= n_count) {
-    dot_tile<S, Dot, kAhead, kRows, kCount>(w, w_stride, x, x_stride, range, carried, out);
+    const bool more = kAhead && n + distance + kRows <= n_count + following;
+    dot_tile<S, Dot, kRows, kCount>(w, w_stride, more ? w + distance * w_stride : nullptr, x, x_stride, range, carried,
+                                    out);
     advance(kRows);
   }
   while (n + 2 <= n_count) {
-    dot_tile<S, Dot, kAhead, 2, kCount>(w, w_stride, x, x_stride, range, carried, out);
+    dot_tile<S, Dot, 2, kCount, W>(w, w_stride, nullptr, x, x_stride, range, carried, out);
     advance(2);
   }
-  if (n < n_count) dot_tile<S, Dot, kAhead, 1, kCount>(w, w_stride, x, x_stride, range, carried, out);
+  if (n < n_count) dot_tile<S, Dot, 1, kCount, W>(w, w_stride, nullptr, x, x_stride, range, carried, out);
 }
 
 /// All weight rows of a panel times all rows of x, up to four rows at a time; 5 rows are 3 + 2 rather than 4 + 1.
@@ -137,15 +150,15 @@ void dot_pass(const W* w, std::int64_t w_stride, const X* x, const ProductPanel&
     int rows = 1;
     if (left >= 4 && left != 5) {
       rows = 4;
-      dot_rows<S, Dot, kAhead, 4>(w, w_stride, panel.n, x, panel.x_stride, range, carried, out);
+      dot_rows<S, Dot, kAhead, 4>(w, w_stride, panel.n, x, panel.x_stride, panel.following, range, carried, out);
     } else if (left >= 3) {
       rows = 3;
-      dot_rows<S, Dot, kAhead, 3>(w, w_stride, panel.n, x, panel.x_stride, range, carried, out);
+      dot_rows<S, Dot, kAhead, 3>(w, w_stride, panel.n, x, panel.x_stride, panel.following, range, carried, out);
     } else if (left == 2) {
       rows = 2;
-      dot_rows<S, Dot, kAhead, 2>(w, w_stride, panel.n, x, panel.x_stride, range, carried, out);
+      dot_rows<S, Dot, kAhead, 2>(w, w_stride, panel.n, x, panel.x_stride, panel.following, range, carried, out);
     } else {
-      dot_rows<S, Dot, kAhead, 1>(w, w_stride, panel.n, x, panel.x_stride, range, carried, out);
+      dot_rows<S, Dot, kAhead, 1>(w, w_stride, panel.n, x, panel.x_stride, panel.following, range, carried, out);
     }
     m += rows;
     x += rows * panel.x_stride;

@@ -82,7 +82,9 @@ void ProductLauncher::run_divided(std::span<const Job> jobs, const Panels& run_p
         const std::int64_t rows = unit % cut.blocks;
         const std::int64_t n = panel * cut.panel;
         const std::int64_t m = rows * cut.block;
-        run_panel.run(job, m, std::min(cut.block, job.m - m), n, std::min(cut.panel, job.n - n), thread);
+        const std::int64_t rows_end = std::min((last - 1) / cut.blocks * cut.panel + cut.panel, job.n);
+        const std::int64_t cols = std::min(cut.panel, job.n - n);
+        run_panel.run(job, m, std::min(cut.block, job.m - m), n, cols, rows_end - n - cols, thread);
       }
     }
   };
@@ -104,7 +106,7 @@ void ProductLauncher::run(std::span<const ProductJob> jobs) {
 
     static Grid cut(const ProductJob& job, std::int64_t block) { return product_grid(job, block); }
     void run(const ProductJob& job, std::int64_t m, std::int64_t rows, std::int64_t n, std::int64_t cols,
-             int thread) const {
+             std::int64_t following, int thread) const {
       const std::int64_t w_bytes = job.w_bf16 ? 2 : 4;
       const std::int64_t x_bytes = job.x_bf16 ? 2 : 4;
       const auto* w = static_cast<const std::byte*>(job.w) + n * job.w_stride * w_bytes;
@@ -123,6 +125,7 @@ void ProductLauncher::run(std::span<const ProductJob> jobs) {
                        .m = rows,
                        .n = cols,
                        .k = job.k,
+                       .following = following,
                        .accumulate = job.accumulate,
                        .scratch = scratch[static_cast<std::size_t>(thread)].get<float>(0)});
     }
@@ -137,7 +140,8 @@ void ProductLauncher::run(std::span<const RowSumJob> jobs) {
     Grid cut(const RowSumJob& job, std::int64_t block) const {
       return grid(job.m, job.n, 8 * kernels.vector_width, block);
     }
-    void run(const RowSumJob& job, std::int64_t m, std::int64_t rows, std::int64_t n, std::int64_t cols, int) const {
+    void run(const RowSumJob& job, std::int64_t m, std::int64_t rows, std::int64_t n, std::int64_t cols, std::int64_t,
+             int) const {
       kernels.row_sum({.w = static_cast<const std::byte*>(job.w) + n * (job.w_bf16 ? 2 : 4),
                        .w_stride = job.w_stride,
                        .w_bf16 = job.w_bf16,
