@@ -120,7 +120,7 @@ void append_repr(Runtime& runtime, const Value& value, std::string& out) {
   } else {
     append_text(runtime, value, out);
   }
-  runtime.charge(out.size() - before + 1);
+  runtime.charge(out.size() - before + kWorkPerNode);
 }
 
 class JsonWriter {
@@ -215,7 +215,7 @@ class JsonWriter {
   }
 
   void write(const Value& value, int level) {
-    if (!runtime_.charge(8)) return;
+    if (!runtime_.charge(kWorkPerNode)) return;
     switch (value.kind()) {
       case ValueKind::kNone:
         out_ += "null";
