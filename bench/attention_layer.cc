@@ -1,5 +1,5 @@
-// One attention layer of DeepSeek-V3 geometry: what a verify step of several rows costs over one row, both forms around the crossover with the
-// regret of the formula, and the peak memory of a wide prompt step over a long cache.
+// One attention layer of DeepSeek-V3 geometry: what a verify step of several rows costs over one row, both forms around
+// the crossover with the regret of the formula, and the peak memory of a wide prompt step over a long cache.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -11,8 +11,8 @@
 #include "device/open_backend.h"
 #include "kv/latent_cache.h"
 #include "measure.h"
-#include "tensor/half.h"
 #include "plan/choose_form.h"
+#include "tensor/half.h"
 
 namespace latte::bench {
 namespace {
@@ -95,7 +95,8 @@ class Layer {
       std::vector<std::byte> bytes(static_cast<std::size_t>(rows) * kGeometry.latent_width() * 2);
       const ConstMatRef random = random_.matrix(1024, kGeometry.latent_width());
       for (std::size_t at = 0; at < bytes.size(); at += 1024u * kGeometry.latent_width() * 2) {
-        std::memcpy(bytes.data() + at, random.data, std::min<std::size_t>(bytes.size() - at, 1024u * kGeometry.latent_width() * 2));
+        std::memcpy(bytes.data() + at, random.data,
+                    std::min<std::size_t>(bytes.size() - at, 1024u * kGeometry.latent_width() * 2));
       }
       backend_.write_rows(bytes, cache_->layer_rows(0, rows), 0, rows, kGeometry.latent_width());
     }
@@ -121,7 +122,8 @@ class Layer {
 
   void fill(MatRef m, float value) {
     auto* data = static_cast<float*>(m.data);
-    for (std::int64_t i = 0; i < m.rows * m.cols; ++i) data[i] = value == 0.3f ? value * static_cast<float>((i * 37) % 101 - 50) / 50 : value;
+    for (std::int64_t i = 0; i < m.rows * m.cols; ++i)
+      data[i] = value == 0.3f ? value * static_cast<float>((i * 37) % 101 - 50) / 50 : value;
   }
 
   Backend& backend_;
@@ -132,20 +134,26 @@ class Layer {
 };
 
 void verify_rows(Layer& layer, PathCounters& paths) {
-  fmt::print("## A verify step of L rows over one row (generated rows, absorbed)\n\n| T | 1 row ms | 2 rows | 4 rows | 8 rows |\n|---|---|---|---|---|\n");
+  fmt::print(
+      "## A verify step of L rows over one row (generated rows, absorbed)\n\n| T | 1 row ms | 2 rows | 4 rows | 8 rows "
+      "|\n|---|---|---|---|---|\n");
   for (const int cached : {1024, 4096, 16384}) {
     std::vector<double> times[4];
     const int widths[4] = {1, 2, 4, 8};
     for (int round = 0; round < (cached > 8192 ? 5 : 9); ++round) {
-      for (int i = 0; i < 4; ++i) times[i].push_back(layer.step(widths[i], cached, MlaPath::kAuto, Role::kGenerated, paths));
+      for (int i = 0; i < 4; ++i)
+        times[i].push_back(layer.step(widths[i], cached, MlaPath::kAuto, Role::kGenerated, paths));
     }
     const double one = median(times[0]);
-    fmt::print("| {} | {:.1f} | {:.2f}x | {:.2f}x | {:.2f}x |\n", cached, one * 1e3, median(times[1]) / one, median(times[2]) / one, median(times[3]) / one);
+    fmt::print("| {} | {:.1f} | {:.2f}x | {:.2f}x | {:.2f}x |\n", cached, one * 1e3, median(times[1]) / one,
+               median(times[2]) / one, median(times[3]) / one);
   }
 }
 
 void crossover(Layer& layer, PathCounters& paths) {
-  fmt::print("\n## Both forms around the crossover (prompt rows)\n\nregret: time of the form that the formula chooses over the better form.\n\n");
+  fmt::print(
+      "\n## Both forms around the crossover (prompt rows)\n\nregret: time of the form that the formula chooses over "
+      "the better form.\n\n");
   fmt::print("| T | L | absorbed ms | materialised ms | formula | regret |\n|---|---|---|---|---|---|\n");
   double worst = 1;
   for (const int cached : {1024, 4096, 16384}) {
@@ -162,7 +170,8 @@ void crossover(Layer& layer, PathCounters& paths) {
       const double a = median(absorbed), m = median(materialised);
       const double regret = (chosen == MlaForm::kAbsorbed ? a : m) / std::min(a, m);
       worst = std::max(worst, regret);
-      fmt::print("| {} | {} | {:.0f} | {:.0f} | {} | {:.2f} |\n", cached, rows, a * 1e3, m * 1e3, form_name(chosen), regret);
+      fmt::print("| {} | {} | {:.0f} | {:.0f} | {} | {:.2f} |\n", cached, rows, a * 1e3, m * 1e3, form_name(chosen),
+                 regret);
       std::fflush(stdout);
     }
   }
@@ -176,21 +185,27 @@ void wide_step_memory(Layer& layer, PathCounters& paths) {
   const std::size_t before = resident_bytes();
   const double seconds = layer.step(kRows, kCached, MlaPath::kAuto, Role::kPrompt, paths);
   const std::size_t full = std::size_t{kCached} * kGeometry.heads * (kGeometry.key_width() + kGeometry.v) * 2;
-  fmt::print("\n## Peak memory of one step of {} rows at T = {}\n\n| beyond weights and cache | workspace of the step | full expansion in bf16 | seconds |\n|---|---|---|---|\n", kRows, kCached);
-  fmt::print("| {:.0f} MB | {:.0f} MB | {:.0f} MB | {:.1f} |\n", static_cast<double>(peak_bytes() - before) / 1e6, static_cast<double>(layer.step_bytes()) / 1e6,
-             static_cast<double>(full) / 1e6, seconds);
+  fmt::print(
+      "\n## Peak memory of one step of {} rows at T = {}\n\n| beyond weights and cache | workspace of the step | full "
+      "expansion in bf16 | seconds |\n|---|---|---|---|\n",
+      kRows, kCached);
+  fmt::print("| {:.0f} MB | {:.0f} MB | {:.0f} MB | {:.1f} |\n", static_cast<double>(peak_bytes() - before) / 1e6,
+             static_cast<double>(layer.step_bytes()) / 1e6, static_cast<double>(full) / 1e6, seconds);
 }
 
 int run(int argc, char** argv) {
   const int threads = argc > 1 ? std::atoi(argv[1]) : 2;
-  const auto backend = open_backend({.device = "cpu", .isa = argc > 2 ? argv[2] : "auto", .threads = threads, .compute = DType::kBf16});
+  const auto backend =
+      open_backend({.device = "cpu", .isa = argc > 2 ? argv[2] : "auto", .threads = threads, .compute = DType::kBf16});
   if (!backend.ok()) {
     fmt::print(stderr, "error: {}\n", backend.error().message);
     return 1;
   }
   PathCounters paths;
-  fmt::print("# One attention layer of DeepSeek-V3 geometry on the CPU\n\n128 heads, r 512, p 64, n 128, v 128, D 7168, q rank 1536, bf16 weights and cache, random.\n\ncommand: `bench_attention_layer {}`; machine: {}\n\n", threads,
-             machine_line((*backend)->info()));
+  fmt::print(
+      "# One attention layer of DeepSeek-V3 geometry on the CPU\n\n128 heads, r 512, p 64, n 128, v 128, D 7168, q "
+      "rank 1536, bf16 weights and cache, random.\n\ncommand: `bench_attention_layer {}`; machine: {}\n\n",
+      threads, machine_line((*backend)->info()));
   {  // its own layer, so that what the other tables allocate does not hide the peak
     Layer layer(**backend);
     wide_step_memory(layer, paths);
@@ -198,7 +213,8 @@ int run(int argc, char** argv) {
   Layer layer(**backend);
   verify_rows(layer, paths);
   crossover(layer, paths);
-  fmt::print("\npaths: absorbed {} steps, {} rows; materialised {} steps, {} rows\n", paths.absorbed_steps, paths.absorbed_rows, paths.materialised_steps, paths.materialised_rows);
+  fmt::print("\npaths: absorbed {} steps, {} rows; materialised {} steps, {} rows\n", paths.absorbed_steps,
+             paths.absorbed_rows, paths.materialised_steps, paths.materialised_rows);
   return 0;
 }
 

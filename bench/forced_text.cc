@@ -21,7 +21,8 @@ Result<StepResult> ForcedTextTimeline::step(std::span<const TokenId> ids, Role r
   return StepResult{{logits_.data(), logits.rows, logits.cols, logits.cols}, result->hidden};
 }
 
-Result<std::vector<std::vector<TokenId>>> read_documents(const Tokenizer& tokenizer, const std::string& path, std::size_t most) {
+Result<std::vector<std::vector<TokenId>>> read_documents(const Tokenizer& tokenizer, const std::string& path,
+                                                         std::size_t most) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return fail(ErrorKind::kNotFound, "{}: cannot be opened, expected a text file", path);
   const std::string all((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());

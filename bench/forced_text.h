@@ -8,8 +8,9 @@
 
 namespace latte::bench {
 
-/// A timeline whose choices are those of a given text: the logits of position i have token i + 1 of the text on top. Everything else,
-/// hidden rows and cost included, is the model's, so that the decoding loop replays the text with the drafter it has.
+/// A timeline whose choices are those of a given text: the logits of position i have token i + 1 of the text on top.
+/// Everything else, hidden rows and cost included, is the model's, so that the decoding loop replays the text with the
+/// drafter it has.
 class ForcedTextTimeline final : public Timeline {
  public:
   ForcedTextTimeline(Timeline& inner, const std::vector<TokenId>& text) : inner_(inner), text_(text) {}
@@ -28,6 +29,7 @@ class ForcedTextTimeline final : public Timeline {
 };
 
 /// The documents of a held-out file (separated by NUL), each as ids with BOS, cut to `most` tokens.
-Result<std::vector<std::vector<TokenId>>> read_documents(const Tokenizer& tokenizer, const std::string& path, std::size_t most);
+Result<std::vector<std::vector<TokenId>>> read_documents(const Tokenizer& tokenizer, const std::string& path,
+                                                         std::size_t most);
 
 }  // namespace latte::bench

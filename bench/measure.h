@@ -15,7 +15,8 @@ double seconds_of(const std::function<void()>& work);
 
 double median(std::vector<double> values);
 
-/// Bytes per second of all threads of `pool` reading `buffer` once, the median of `repeats` passes over the warm buffer.
+/// Bytes per second of all threads of `pool` reading `buffer` once, the median of `repeats` passes over the warm
+/// buffer.
 double read_bandwidth(ThreadPool& pool, const std::vector<std::byte>& buffer, int repeats);
 
 /// Processor, instruction set and threads, for the head of a table.

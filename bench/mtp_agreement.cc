@@ -1,5 +1,5 @@
-// How often the MTP layer and the main model agree on held-out text, by position, beside the figures measured in training; and what chained
-// drafts bring in the decoding loop.
+// How often the MTP layer and the main model agree on held-out text, by position, beside the figures measured in
+// training; and what chained drafts bring in the decoding loop.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,10 +28,13 @@ struct Count {
   std::int64_t agreed = 0, tested = 0;
 };
 
-TokenId best(const float* row, std::int64_t count) { return static_cast<TokenId>(std::max_element(row, row + count) - row); }
+TokenId best(const float* row, std::int64_t count) {
+  return static_cast<TokenId>(std::max_element(row, row + count) - row);
+}
 
 // Teacher-forced: the main model's choice of every position, and the MTP layer's two positions ahead.
-Status count_agreement(const Model& model, Backend& backend, const std::vector<TokenId>& ids, std::map<std::string, Count>& counts) {
+Status count_agreement(const Model& model, Backend& backend, const std::vector<TokenId>& ids,
+                       std::map<std::string, Count>& counts) {
   const SequenceOptions options{.context = static_cast<int>(ids.size()), .cache_dtype = DType::kBf16};
   ModelSequence main(model, backend, options);
   MtpSequence mtp(model, backend, options, main.scratch());
@@ -40,16 +43,21 @@ Status count_agreement(const Model& model, Backend& backend, const std::vector<T
     const std::size_t rows = std::min<std::size_t>(512, ids.size() - first);
     auto step = main.step(std::span(ids).subspan(first, rows), Role::kPrompt, LogitsWanted::kAll);
     if (!step.ok()) return step.error();
-    for (std::size_t i = 0; i < rows; ++i) choice[first + i] = best(step->logits.row(static_cast<std::int64_t>(i)), step->logits.cols);
+    for (std::size_t i = 0; i < rows; ++i)
+      choice[first + i] = best(step->logits.row(static_cast<std::int64_t>(i)), step->logits.cols);
     const std::size_t paired = std::min(rows, ids.size() - 1 - first);
     if (paired > 0) {
-      auto draft = mtp.step(std::span(ids).subspan(first + 1, paired), step->hidden.rows_from(0, static_cast<std::int64_t>(paired)), Role::kPrompt, LogitsWanted::kAll);
+      auto draft =
+          mtp.step(std::span(ids).subspan(first + 1, paired),
+                   step->hidden.rows_from(0, static_cast<std::int64_t>(paired)), Role::kPrompt, LogitsWanted::kAll);
       if (!draft.ok()) return draft.error();
-      for (std::size_t i = 0; i < paired; ++i) drafted[first + i] = best(draft->logits.row(static_cast<std::int64_t>(i)), draft->logits.cols);
+      for (std::size_t i = 0; i < paired; ++i)
+        drafted[first + i] = best(draft->logits.row(static_cast<std::int64_t>(i)), draft->logits.cols);
     }
     first += rows;
   }
-  for (std::size_t i = 0; i + 2 < ids.size(); ++i) {  // row i guesses token i + 2, which the main model chooses at i + 1
+  for (std::size_t i = 0; i + 2 < ids.size();
+       ++i) {  // row i guesses token i + 2, which the main model chooses at i + 1
     const auto bucket = std::find_if(kBuckets.begin(), kBuckets.end(), [&](const Bucket& b) { return i < b.end; });
     for (const std::string& name : {bucket->name, std::string("all")}) {
       counts[name].agreed += drafted[i] == choice[i + 1];
@@ -60,7 +68,8 @@ Status count_agreement(const Model& model, Backend& backend, const std::vector<T
 }
 
 // Greedy generation with chained drafts after prompts cut from the documents.
-Status chained(const Model& model, Backend& backend, const std::vector<std::vector<TokenId>>& documents, const std::string& kind) {
+Status chained(const Model& model, Backend& backend, const std::vector<std::vector<TokenId>>& documents,
+               const std::string& kind) {
   DecodeStats total;
   for (const auto& document : documents) {
     if (document.size() < 600) continue;
@@ -70,7 +79,11 @@ Status chained(const Model& model, Backend& backend, const std::vector<std::vect
     MtpDrafter drafter(mtp);
     const Sampler sampler({}, model.config.vocab);
     std::vector<TokenId> tokens(document.begin(), document.begin() + 512);
-    const auto done = generate({.target = main, .drafter = &drafter, .sampler = sampler, .tokens = tokens, .options = {.max_tokens = 96, .depth = 4}});
+    const auto done = generate({.target = main,
+                                .drafter = &drafter,
+                                .sampler = sampler,
+                                .tokens = tokens,
+                                .options = {.max_tokens = 96, .depth = 4}});
     if (!done.ok()) return done.error();
     total.rounds += done->stats.rounds;
     total.emitted_in_rounds += done->stats.emitted_in_rounds;
@@ -82,7 +95,8 @@ Status chained(const Model& model, Backend& backend, const std::vector<std::vect
   }
   fmt::print("| {} | {} |", kind, total.rounds);
   for (std::size_t i = 0; i < 4; ++i) {
-    fmt::print(" {:.3f} |", static_cast<double>(total.accepted_per_position[i]) / static_cast<double>(std::max<std::int64_t>(1, total.tested_per_position[i])));
+    fmt::print(" {:.3f} |", static_cast<double>(total.accepted_per_position[i]) /
+                                static_cast<double>(std::max<std::int64_t>(1, total.tested_per_position[i])));
   }
   fmt::print(" {:.2f} |\n", total.emitted_per_round());
   return {};
@@ -105,8 +119,13 @@ int run(int argc, char** argv) {
     return 1;
   }
   const nlohmann::json eval = nlohmann::json::parse(eval_file);
-  fmt::print("# MTP layer of latte-tiny on held-out text\n\ncommand: `bench_mtp_agreement MODEL_DIR HELDOUT_DIR EVAL_JSON {}`; machine: {}\n\n", most, machine_line((*backend)->info()));
-  fmt::print("## Teacher-forced agreement with the main model's choice\n\n| text | positions | rows | ours | training code | difference |\n|---|---|---|---|---|---|\n");
+  fmt::print(
+      "# MTP layer of latte-tiny on held-out text\n\ncommand: `bench_mtp_agreement MODEL_DIR HELDOUT_DIR EVAL_JSON "
+      "{}`; machine: {}\n\n",
+      most, machine_line((*backend)->info()));
+  fmt::print(
+      "## Teacher-forced agreement with the main model's choice\n\n| text | positions | rows | ours | training code | "
+      "difference |\n|---|---|---|---|---|---|\n");
   bool within = true;
   std::map<std::string, std::vector<std::vector<TokenId>>> documents;
   for (const std::string& kind : kinds) {
@@ -127,12 +146,16 @@ int run(int argc, char** argv) {
       const double ours = static_cast<double>(count.agreed) / static_cast<double>(count.tested);
       const double theirs = eval["text"][kind][name]["mtp_agrees_with_main"];
       within = within && std::abs(ours - theirs) <= 0.01;
-      fmt::print("| {} | {} | {} | {:.4f} | {:.4f} | {:+.4f} |\n", kind, name, count.tested, ours, theirs, ours - theirs);
+      fmt::print("| {} | {} | {} | {:.4f} | {:.4f} | {:+.4f} |\n", kind, name, count.tested, ours, theirs,
+                 ours - theirs);
       std::fflush(stdout);
     }
     documents[kind] = std::move(*read);
   }
-  fmt::print("\nevery difference within 0.01: {}\n\n## Chained drafts, greedy, depth 4 (accepted over tested by position)\n\n| text | rounds | 1 | 2 | 3 | 4 | emitted per round |\n|---|---|---|---|---|---|---|\n", within ? "yes" : "no");
+  fmt::print(
+      "\nevery difference within 0.01: {}\n\n## Chained drafts, greedy, depth 4 (accepted over tested by "
+      "position)\n\n| text | rounds | 1 | 2 | 3 | 4 | emitted per round |\n|---|---|---|---|---|---|---|\n",
+      within ? "yes" : "no");
   for (const std::string& kind : kinds) {
     if (Status done = chained(*model, **backend, documents[kind], kind); !done.ok()) return 1;
   }

@@ -8,7 +8,8 @@ namespace {
 // q_absorbed = [W_UK^T q_nope ; q_pe] of the call's queries, packed as rows query * H + head.
 void fold_queries(const MlaStepArgs& a, MatRef q_heads, MatRef q_absorbed) {
   const MlaGeometry& g = a.plan.geometry;
-  a.backend.head_matmul({a.plan.step_class, q_heads.cols_from(0, g.n), a.weights.w_uk, HeadSum::kRows, q_absorbed.cols_from(0, g.r)});
+  a.backend.head_matmul(
+      {a.plan.step_class, q_heads.cols_from(0, g.n), a.weights.w_uk, HeadSum::kRows, q_absorbed.cols_from(0, g.r)});
   if (g.p > 0) a.backend.copy(q_heads.cols_from(g.n, g.p), q_absorbed.cols_from(g.r, g.p));
 }
 
@@ -48,7 +49,8 @@ void attend_absorbed(const MlaStepArgs& a) {
                               .partials = partials});
     const MergeRange range{.first_slot = 0, .slot_count = call.slots, .first_row = 0, .row_count = rows};
     a.backend.merge_partials({partials, {&range, 1}, context, 0});
-    a.backend.head_matmul({a.plan.step_class, context, a.weights.w_uv, HeadSum::kCols, out_heads.rows_from(first, rows)});
+    a.backend.head_matmul(
+        {a.plan.step_class, context, a.weights.w_uv, HeadSum::kCols, out_heads.rows_from(first, rows)});
   }
 }
 

@@ -4,7 +4,8 @@
 
 namespace latte {
 
-AttentionBuffers AttentionBuffers::carve(BufferCarver& carver, const StepPlan& plan, int q_lora_rank, DType activation) {
+AttentionBuffers AttentionBuffers::carve(BufferCarver& carver, const StepPlan& plan, int q_lora_rank,
+                                         DType activation) {
   const MlaGeometry& g = plan.geometry;
   const std::int64_t rows = plan.new_rows;
   const std::int64_t heads = g.heads;

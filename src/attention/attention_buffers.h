@@ -7,7 +7,8 @@
 
 namespace latte {
 
-/// Cuts one device buffer into matrices. Over a null base it only counts the bytes (`used`); the same calls then cut real memory.
+/// Cuts one device buffer into matrices. Over a null base it only counts the bytes (`used`); the same calls then cut
+/// real memory.
 class BufferCarver {
  public:
   explicit BufferCarver(void* base) : base_(static_cast<std::byte*>(base)) {}
@@ -27,13 +28,13 @@ class BufferCarver {
 
 /// The working memory of one layer's attention; layers use it in turn.
 struct AttentionBuffers {
-  MatRef q_latent_Lq;     ///< [L, q_lora_rank]
-  MatRef q_LHk;           ///< [L, H * (n + p)]
-  MatRef kv_a_Ll;         ///< [L, r + p]: normed c, rotated k_pe
-  MatRef q_absorbed_Wl;   ///< [rows of a call * H, r + p]
-  MatRef context_Wr;      ///< [rows of a call * H, r]
-  MatRef out_LHv;         ///< [L, H * v]
-  MatRef keys, values;    ///< materialised chunk: [H * chunk, n + p], [H * chunk, v]
+  MatRef q_latent_Lq;    ///< [L, q_lora_rank]
+  MatRef q_LHk;          ///< [L, H * (n + p)]
+  MatRef kv_a_Ll;        ///< [L, r + p]: normed c, rotated k_pe
+  MatRef q_absorbed_Wl;  ///< [rows of a call * H, r + p]
+  MatRef context_Wr;     ///< [rows of a call * H, r]
+  MatRef out_LHv;        ///< [L, H * v]
+  MatRef keys, values;   ///< materialised chunk: [H * chunk, n + p], [H * chunk, v]
   MatRef partial_o, partial_sums;
 
   static AttentionBuffers carve(BufferCarver& carver, const StepPlan& plan, int q_lora_rank, DType activation);

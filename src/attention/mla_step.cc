@@ -7,17 +7,20 @@
 namespace latte {
 namespace {
 
-// q [L, H * (n + p)] from x, through the low-rank path where the model has one, and the new latent rows' raw [c | k_pe].
+// q [L, H * (n + p)] from x, through the low-rank path where the model has one, and the new latent rows' raw [c |
+// k_pe].
 void project(const MlaStepArgs& a) {
   const StepClass step_class = a.plan.step_class;
   if (a.weights.q_proj.empty()) {
-    const std::array down = {Projection{a.weights.q_a, a.buffers.q_latent_Lq}, Projection{a.weights.kv_a, a.buffers.kv_a_Ll}};
+    const std::array down = {Projection{a.weights.q_a, a.buffers.q_latent_Lq},
+                             Projection{a.weights.kv_a, a.buffers.kv_a_Ll}};
     a.backend.matmul({step_class, a.x_LD, down});
     a.backend.rms_norm({a.buffers.q_latent_Lq, a.weights.q_a_norm, a.latent_norm_eps, a.buffers.q_latent_Lq});
     const std::array up = {Projection{a.weights.q_b, a.buffers.q_LHk}};
     a.backend.matmul({step_class, a.buffers.q_latent_Lq, up});
   } else {
-    const std::array both = {Projection{a.weights.q_proj, a.buffers.q_LHk}, Projection{a.weights.kv_a, a.buffers.kv_a_Ll}};
+    const std::array both = {Projection{a.weights.q_proj, a.buffers.q_LHk},
+                             Projection{a.weights.kv_a, a.buffers.kv_a_Ll}};
     a.backend.matmul({step_class, a.x_LD, both});
   }
 }
@@ -33,9 +36,7 @@ void norm_and_rotate(const MlaStepArgs& a) {
   a.backend.rope({q_heads.cols_from(g.n, g.p), g.heads, a.cos_Lp, a.sin_Lp, a.rope_style});
 }
 
-void append_latent(const MlaStepArgs& a) {
-  a.backend.store_rows({a.buffers.kv_a_Ll, a.latent, a.plan.rows_before, 0});
-}
+void append_latent(const MlaStepArgs& a) { a.backend.store_rows({a.buffers.kv_a_Ll, a.latent, a.plan.rows_before, 0}); }
 
 }  // namespace
 

@@ -6,7 +6,8 @@
 
 namespace latte {
 
-/// Which path the work really took: counted where it is launched, once a step, so that a benchmark cannot claim another.
+/// Which path the work really took: counted where it is launched, once a step, so that a benchmark cannot claim
+/// another.
 struct PathCounters {
   std::int64_t absorbed_steps = 0;
   std::int64_t absorbed_rows = 0;

@@ -19,15 +19,15 @@ namespace latte {
 
 // The contract between the model and a device: about fifteen operations over matrices in device memory.
 //
-// Types. Activations (every matrix below that is not called a weight, a key or a value) have the backend's activation dtype:
-// F64 on `reference`, F32 on `cpu`. Weights may be F32 or BF16 (reference: also F64, F16). Cached rows and workspace keys may
-// be F32, BF16 or F64 as BackendInfo lists. `ids` are int32.
-// Rows. In a step of class kDecode the bits of an output row depend on that row's inputs alone: not on how many rows run
-// beside it, nor on the thread count. In any step the thread count changes no bit.
-// Memory. Outputs never overlap inputs unless an operation says so. What lies past a matrix's last row or column is never read
-// into a result: it may be NaN. Operations allocate nothing once they have run with the largest sizes ("after warm-up").
-// Errors. Sizes that do not fit are the caller's mistake (expects). Device failures surface in synchronize().
-// Threads. A backend runs one operation at a time; one caller at a time.
+// Types. Activations (every matrix below that is not called a weight, a key or a value) have the backend's activation
+// dtype: F64 on `reference`, F32 on `cpu`. Weights may be F32 or BF16 (reference: also F64, F16). Cached rows and
+// workspace keys may be F32, BF16 or F64 as BackendInfo lists. `ids` are int32. Rows. In a step of class kDecode the
+// bits of an output row depend on that row's inputs alone: not on how many rows run beside it, nor on the thread count.
+// In any step the thread count changes no bit. Memory. Outputs never overlap inputs unless an operation says so. What
+// lies past a matrix's last row or column is never read into a result: it may be NaN. Operations allocate nothing once
+// they have run with the largest sizes ("after warm-up"). Errors. Sizes that do not fit are the caller's mistake
+// (expects). Device failures surface in synchronize(). Threads. A backend runs one operation at a time; one caller at a
+// time.
 
 /// Bytes of device memory, 64-byte aligned; freed with the owner.
 class DeviceBuffer {
@@ -67,6 +67,7 @@ struct BackendInfo {
   std::string isa;   ///< "avx2", ...; "double" on reference
   int threads = 1;
   DType activation = DType::kF32;
+  DType products = DType::kF32;     ///< what activations are rounded to for products with bf16 weights
   std::vector<DType> cache_dtypes;  ///< what cached rows may be, the natural one first
 };
 
@@ -140,8 +141,8 @@ struct KeyRows {
   }
 };
 
-/// Writes x [L, width] as rows first_row .. first_row + L - 1 of `rows` from column `first_col` on, rounded to its dtype.
-/// The rows lie inside existing pages; rows.rows need not cover them yet.
+/// Writes x [L, width] as rows first_row .. first_row + L - 1 of `rows` from column `first_col` on, rounded to its
+/// dtype. The rows lie inside existing pages; rows.rows need not cover them yet.
 struct StoreRowsArgs {
   ConstMatRef x;
   KeyRows rows;
@@ -150,8 +151,8 @@ struct StoreRowsArgs {
 };
 
 /// Materialises latent rows [begin, end): K[h, i, :] = [w_uk[h] c_i ; k_pe_i], V[h, i, :] = w_uv[h] c_i with
-/// row i = begin + i of `latent` = [c (r) | k_pe (p)]. K is [H, end - begin, n + p] and V [H, end - begin, v] as KeyRows of one page,
-/// lane = head, dtype F32 (reference: F64). Rows of all three may be wider than what they hold.
+/// row i = begin + i of `latent` = [c (r) | k_pe (p)]. K is [H, end - begin, n + p] and V [H, end - begin, v] as
+/// KeyRows of one page, lane = head, dtype F32 (reference: F64). Rows of all three may be wider than what they hold.
 struct ExpandArgs {
   KeyRows latent;
   int begin = 0, end = 0;
@@ -166,9 +167,9 @@ struct AttendSequence {
   std::int64_t q_lane_stride = 0;  ///< elements from one lane's q to the next
   KeyRows keys;                    ///< [T, >= K]
   KeyRows values;                  ///< [T, >= V]; may be the keys themselves: their first V columns
-  int first_key_pos = 0;    ///< cache index of keys row 0
-  int first_query_pos = 0;  ///< cache index of query 0; a row sees keys at cache indices <= its own
-  std::int64_t first_row = 0;  ///< where this sequence's packed rows start in the partials
+  int first_key_pos = 0;           ///< cache index of keys row 0
+  int first_query_pos = 0;         ///< cache index of query 0; a row sees keys at cache indices <= its own
+  std::int64_t first_row = 0;      ///< where this sequence's packed rows start in the partials
 };
 
 /// Partial results: slot s, lane g, packed row w of the call holds normalised o [V] and its log-sum.
@@ -184,8 +185,8 @@ struct Partials {
   int width = 0;
 };
 
-/// One launch: every chunk of every lane of every sequence. Chunk bounds are cache indices. Each cached row is read once per lane for
-/// all packed rows of a sequence (in tiles). softmax(scale * q.k) with scale_log2 = scale * log2(e).
+/// One launch: every chunk of every lane of every sequence. Chunk bounds are cache indices. Each cached row is read
+/// once per lane for all packed rows of a sequence (in tiles). softmax(scale * q.k) with scale_log2 = scale * log2(e).
 struct AttendArgs {
   StepClass step_class = StepClass::kDecode;
   std::span<const AttendSequence> sequences;
@@ -206,8 +207,8 @@ struct MergeRange {
   std::int64_t row_count = 0;
 };
 
-/// Folds each range's slots in the fixed tree (kMergeFanIn, each level in order) and writes o [row, V] of lane g, packed row w to
-/// out.row(w) + g * out_lane_stride.
+/// Folds each range's slots in the fixed tree (kMergeFanIn, each level in order) and writes o [row, V] of lane g,
+/// packed row w to out.row(w) + g * out_lane_stride.
 struct MergeArgs {
   Partials partials;
   std::span<const MergeRange> ranges;
@@ -218,9 +219,10 @@ struct MergeArgs {
 enum class RouterScore { kSoftmax, kSigmoid };
 enum class GroupScore { kTop2Sum, kMax };
 
-/// Chooses experts (families 0.5): s = score(logits); c = s + bias; only the best `top_groups` of `groups` stay (left-out groups count as
-/// -inf); the `top_k` largest c win, equal values by lowest id; weight = s of the winner, divided by the sum (+ 1e-20) when `normalise`, times
-/// `scale`. ids and weights are [L, top_k] in descending order of c.
+/// Chooses experts (families 0.5): s = score(logits); c = s + bias; only the best `top_groups` of `groups` stay
+/// (left-out groups count as -inf); the `top_k` largest c win, equal values by lowest id; weight = s of the winner,
+/// divided by the sum (+ 1e-20) when `normalise`, times `scale`. ids and weights are [L, top_k] in descending order of
+/// c.
 struct RouteArgs {
   ConstMatRef logits_LE;
   ConstMatRef bias_1E;  ///< F32, or empty
@@ -241,8 +243,8 @@ struct ExpertWeights {
   ConstMatRef down;      ///< [D, I]
 };
 
-/// y += sum over k, in router order, of weights[l, k] * expert[ids[l, k]](x[l]); then += shared(x[l]) when given. Each chosen expert's
-/// weights are read once a step for all its rows. y may not be x.
+/// y += sum over k, in router order, of weights[l, k] * expert[ids[l, k]](x[l]); then += shared(x[l]) when given. Each
+/// chosen expert's weights are read once a step for all its rows. y may not be x.
 struct ExpertsArgs {
   StepClass step_class = StepClass::kDecode;
   ConstMatRef x_LD;

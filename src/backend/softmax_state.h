@@ -5,7 +5,8 @@
 
 namespace latte {
 
-/// log2 of a sum of 2^score: a type of its own, since a natural logarithm passed by mistake gives a plausible wrong average.
+/// log2 of a sum of 2^score: a type of its own, since a natural logarithm passed by mistake gives a plausible wrong
+/// average.
 struct Log2Sum {
   float value = -std::numeric_limits<float>::infinity();
 
@@ -19,8 +20,8 @@ struct MergeWeights {
   Log2Sum sum;
 };
 
-/// The merge law. It must not be called with an empty side: merging an empty state returns the other operand's bits, which
-/// the caller does by copying.
+/// The merge law. It must not be called with an empty side: merging an empty state returns the other operand's bits,
+/// which the caller does by copying.
 inline MergeWeights merge_weights(Log2Sum a, Log2Sum b) {
   const float top = a.value > b.value ? a.value : b.value;
   const float a_mass = std::exp2(a.value - top);

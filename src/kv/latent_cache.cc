@@ -14,16 +14,16 @@ LatentCache::LatentCache(Backend& backend, int layers, int width, DType dtype, i
 
 Status LatentCache::reserve(int rows) {
   if (rows > capacity_) {
-    return fail(ErrorKind::kInvalidInput, "[cache] {} rows wanted, the context holds {}: open it with a larger --ctx-size", rows,
-                capacity_);
+    return fail(ErrorKind::kInvalidInput,
+                "[cache] {} rows wanted, the context holds {}: open it with a larger --ctx-size", rows, capacity_);
   }
   const std::size_t layer_bytes = std::size_t{kPageRows} * width_ * dtype_bytes(dtype_);
   while (static_cast<std::int64_t>(slabs_.size()) * kPageRows < rows) {
     Result<DeviceBuffer> slab = backend_->allocate(layer_bytes * pages_.size());
     if (!slab.ok()) return slab.error();
     auto* base = static_cast<std::byte*>(slab->data());
-    for (std::size_t layer = 0; layer < pages_.size(); ++layer) pages_[layer].push_back(base + layer * layer_bytes);
     slabs_.push_back(std::move(*slab));
+    for (std::size_t layer = 0; layer < pages_.size(); ++layer) pages_[layer].push_back(base + layer * layer_bytes);
   }
   return {};
 }
@@ -65,7 +65,8 @@ LatentSnapshot LatentCache::snapshot() const {
 Status LatentCache::restore(const LatentSnapshot& snapshot) {
   if (snapshot.layers != layers() || snapshot.width != width_ || snapshot.dtype != dtype_) {
     return fail(ErrorKind::kInvalidInput,
-                "[cache] snapshot of {} layers, rows of {} {}, this cache has {} layers, rows of {} {}: it belongs to another model "
+                "[cache] snapshot of {} layers, rows of {} {}, this cache has {} layers, rows of {} {}: it belongs to "
+                "another model "
                 "or --cache-type",
                 snapshot.layers, snapshot.width, dtype_name(snapshot.dtype), layers(), width_, dtype_name(dtype_));
   }

@@ -17,9 +17,9 @@ struct LatentSnapshot {
   std::vector<std::byte> bytes;  ///< [layers, length, width]
 };
 
-/// The cache of an MLA model: one row [c (r) | k_pe (p)] per token and layer, in pages that all layers share, so that growth allocates a page
-/// and copies nothing. A step writes rows past length() through layer_rows(), then makes them count with append().
-/// Single owner, one thread at a time. The backend must outlive it.
+/// The cache of an MLA model: one row [c (r) | k_pe (p)] per token and layer, in pages that all layers share, so that
+/// growth allocates a page and copies nothing. A step writes rows past length() through layer_rows(), then makes them
+/// count with append(). Single owner, one thread at a time. The backend must outlive it.
 class LatentCache {
  public:
   static constexpr int kPageRows = 128;
@@ -61,7 +61,7 @@ class LatentCache {
   DType dtype_;
   int capacity_;
   int length_ = 0;
-  std::vector<DeviceBuffer> slabs_;          // page i of every layer
+  std::vector<DeviceBuffer> slabs_;        // page i of every layer
   std::vector<std::vector<void*>> pages_;  // [layer][page]
 };
 

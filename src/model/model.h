@@ -9,8 +9,8 @@
 
 namespace latte {
 
-/// A loaded model: configuration, weights (mapped where the type allows) and what follows from them. Read-only after load, so that any
-/// number of sequences may share it.
+/// A loaded model: configuration, weights (mapped where the type allows) and what follows from them. Read-only after
+/// load, so that any number of sequences may share it.
 struct Model {
   ModelConfig config;
   ModelWeights weights;

@@ -13,7 +13,8 @@ constexpr int kQueueRows = 2 * MtpTimeline::kMaxKept;
 
 }  // namespace
 
-MtpSequence::MtpSequence(const Model& model, Backend& backend, const SequenceOptions& options, std::shared_ptr<StepMemory> scratch)
+MtpSequence::MtpSequence(const Model& model, Backend& backend, const SequenceOptions& options,
+                         std::shared_ptr<StepMemory> scratch)
     : model_(&model),
       backend_(&backend),
       path_(options.path),
@@ -25,7 +26,8 @@ MtpSequence::MtpSequence(const Model& model, Backend& backend, const SequenceOpt
   expects(model.has_mtp(), "the model has an MTP layer");
 }
 
-Result<StepResult> MtpSequence::step(std::span<const TokenId> next_ids, ConstMatRef hidden, Role role, LogitsWanted wanted) {
+Result<StepResult> MtpSequence::step(std::span<const TokenId> next_ids, ConstMatRef hidden, Role role,
+                                     LogitsWanted wanted) {
   const ModelConfig& config = model_->config;
   const MtpWeights& weights = model_->weights.mtp.front();
   const DType activation = backend_->info().activation;
@@ -38,11 +40,11 @@ Result<StepResult> MtpSequence::step(std::span<const TokenId> next_ids, ConstMat
 
   plan_step(config.geometry, first, rows, role, path_, plan_);
   BufferCarver scratch_size(nullptr), results_size(nullptr);
-  LayerBuffers::carve(scratch_size, plan_, config, activation);
+  LayerBuffers::carve(scratch_size, plan_, config, activation, true);
   ResultBuffers::carve(results_size, rows, width, config.vocab, wanted, activation);
   if (Status room = scratch_->fit(scratch_size.used()); !room.ok()) return room.error();
   BufferCarver scratch(scratch_->base());
-  const LayerBuffers buffers = LayerBuffers::carve(scratch, plan_, config, activation);
+  const LayerBuffers buffers = LayerBuffers::carve(scratch, plan_, config, activation, true);
 
   // The hidden rows may lie in this timeline's own results: they are read before the results are written.
   backend_->embed({weights.embed, next_ids, buffers.normed_LD});
@@ -56,7 +58,8 @@ Result<StepResult> MtpSequence::step(std::span<const TokenId> next_ids, ConstMat
   const ResultBuffers results = ResultBuffers::carve(carver, rows, width, config.vocab, wanted, activation);
   upload_angles(model_->rope, first, *backend_, buffers, angles_);
   layer({*backend_, *model_, plan_, weights.layer, cache_.layer_rows(0, first + rows), buffers});
-  if (Status finite = check_finite(*backend_, buffers.x_LD, first, "the MTP layer"); !finite.ok()) return finite.error();
+  if (Status finite = check_finite(*backend_, buffers.x_LD, first, "the MTP layer"); !finite.ok())
+    return finite.error();
   backend_->rms_norm({buffers.x_LD, weights.norm, config.rms_norm_eps, results.hidden_LD});
   const MatView<const float> logits = head_logits(*backend_, plan_.step_class, weights.head, results, logits_);
   if (Status done = backend_->synchronize(); !done.ok()) return done.error();

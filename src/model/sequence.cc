@@ -28,23 +28,27 @@ Result<StepResult> ModelSequence::step(std::span<const TokenId> ids, Role role, 
 
   plan_step(config.geometry, first, rows, role, path_, plan_);
   BufferCarver scratch_size(nullptr), kept_size(nullptr);
-  LayerBuffers::carve(scratch_size, plan_, config, activation);
+  LayerBuffers::carve(scratch_size, plan_, config, activation, false);
   ResultBuffers::carve(kept_size, rows, config.hidden, config.vocab, wanted, activation);
   if (Status room = scratch_->fit(scratch_size.used()); !room.ok()) return room.error();
   if (Status room = kept_.fit(kept_size.used()); !room.ok()) return room.error();
   BufferCarver scratch(scratch_->base()), kept(kept_.base());
-  const LayerBuffers buffers = LayerBuffers::carve(scratch, plan_, config, activation);
+  const LayerBuffers buffers = LayerBuffers::carve(scratch, plan_, config, activation, false);
   const ResultBuffers results = ResultBuffers::carve(kept, rows, config.hidden, config.vocab, wanted, activation);
 
   backend_->embed({weights.embed, ids, buffers.x_LD});
   upload_angles(model_->rope, first, *backend_, buffers, angles_);
   for (int i = 0; i < config.layers; ++i) {
-    layer({*backend_, *model_, plan_, weights.layers[static_cast<std::size_t>(i)], cache_.layer_rows(i, first + rows), buffers});
-    if (backend_->first_nonfinite_row(buffers.x_LD) >= 0) return check_finite(*backend_, buffers.x_LD, first, fmt::format("layer {}", i)).error();
+    layer({*backend_, *model_, plan_, weights.layers[static_cast<std::size_t>(i)], cache_.layer_rows(i, first + rows),
+           buffers});
+    if (backend_->first_nonfinite_row(buffers.x_LD) >= 0)
+      return check_finite(*backend_, buffers.x_LD, first, fmt::format("layer {}", i)).error();
   }
   backend_->rms_norm({buffers.x_LD, weights.norm, config.rms_norm_eps, results.hidden_LD});
   const MatView<const float> logits = head_logits(*backend_, plan_.step_class, weights.head, results, logits_);
-  if (Status finite = check_finite(*backend_, results.logits, first + rows - static_cast<int>(results.logits.rows), "the output head"); !finite.ok()) {
+  if (Status finite = check_finite(*backend_, results.logits, first + rows - static_cast<int>(results.logits.rows),
+                                   "the output head");
+      !finite.ok()) {
     return finite.error();
   }
   if (Status done = backend_->synchronize(); !done.ok()) return done.error();

@@ -15,13 +15,13 @@ namespace latte {
 
 /// How a sequence is kept and stepped.
 struct SequenceOptions {
-  int context = 0;                      ///< most rows; 0: the model's length
+  int context = 0;  ///< most rows; 0: the model's length
   DType cache_dtype = DType::kF32;
   MlaPath path = MlaPath::kAuto;
 };
 
-/// The timeline of the main model: caches of every layer, working memory, counters. One thread at a time; the model and the backend
-/// outlive it.
+/// The timeline of the main model: caches of every layer, working memory, counters. One thread at a time; the model and
+/// the backend outlive it.
 class ModelSequence : public Timeline {
  public:
   ModelSequence(const Model& model, Backend& backend, const SequenceOptions& options);
@@ -52,16 +52,18 @@ class ModelSequence : public Timeline {
   std::vector<float> logits_;
 };
 
-/// The timeline of one multi-token-prediction layer (families 0.6): x = eh_proj [enorm(embed(next)) ; hnorm(hidden)], one decoder layer with its
-/// own cache, shared_head.norm, head.
+/// The timeline of one multi-token-prediction layer (families 0.6): x = eh_proj [enorm(embed(next)) ; hnorm(hidden)],
+/// one decoder layer with its own cache, shared_head.norm, head.
 class MtpSequence : public MtpTimeline {
  public:
   /// Shares `scratch` with the main sequence, in turn with which it runs.
-  MtpSequence(const Model& model, Backend& backend, const SequenceOptions& options, std::shared_ptr<StepMemory> scratch);
+  MtpSequence(const Model& model, Backend& backend, const SequenceOptions& options,
+              std::shared_ptr<StepMemory> scratch);
 
   int length() const override { return cache_.length(); }
   int context() const override { return cache_.capacity(); }
-  Result<StepResult> step(std::span<const TokenId> next_ids, ConstMatRef hidden, Role role, LogitsWanted wanted) override;
+  Result<StepResult> step(std::span<const TokenId> next_ids, ConstMatRef hidden, Role role,
+                          LogitsWanted wanted) override;
   Status rewind_to(int length) override { return cache_.rewind_to(length); }
   void keep(ConstMatRef hidden) override;
   ConstMatRef kept() const override;

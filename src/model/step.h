@@ -11,8 +11,10 @@ namespace latte {
 /// Every id inside the vocabulary, at least one, and room for them after `length` rows of `context`.
 Status check_ids(std::span<const TokenId> ids, int vocab, int length, int context);
 
-/// Fills cos and sin [L, p/2] for positions first .. first + L - 1 from the rope table, through the host scratch `angles`.
-void upload_angles(const RopeTable& rope, int first, Backend& backend, const LayerBuffers& buffers, std::vector<double>& angles);
+/// Fills cos and sin [L, p/2] for positions first .. first + L - 1 from the rope table, through the host scratch
+/// `angles`.
+void upload_angles(const RopeTable& rope, int first, Backend& backend, const LayerBuffers& buffers,
+                   std::vector<double>& angles);
 
 /// An Error naming `where` and the position when a row of x [L, D] holds NaN or infinity; position of row 0 is `first`.
 Status check_finite(Backend& backend, ConstMatRef x, int first, std::string_view where);
@@ -27,7 +29,8 @@ struct ResultBuffers {
   MatRef hidden_LD;
   MatRef logits;
 
-  static ResultBuffers carve(BufferCarver& carver, int rows, int hidden, int vocab, LogitsWanted wanted, DType activation);
+  static ResultBuffers carve(BufferCarver& carver, int rows, int hidden, int vocab, LogitsWanted wanted,
+                             DType activation);
 };
 
 /// logits = head * hidden for the rows wanted, downloaded to `host`.

@@ -2,12 +2,13 @@
 
 namespace latte {
 
-LayerBuffers LayerBuffers::carve(BufferCarver& carver, const StepPlan& plan, const ModelConfig& config, DType activation) {
+LayerBuffers LayerBuffers::carve(BufferCarver& carver, const StepPlan& plan, const ModelConfig& config,
+                                 DType activation, bool joins) {
   const std::int64_t rows = plan.new_rows;
   LayerBuffers b;
   b.x_LD = carver.take(rows, config.hidden, activation);
   b.normed_LD = carver.take(rows, config.hidden, activation);
-  b.joined_L2D = carver.take(rows, 2 * std::int64_t{config.hidden}, activation);
+  if (joins) b.joined_L2D = carver.take(rows, 2 * std::int64_t{config.hidden}, activation);
   b.cos_Lp = carver.take(rows, plan.geometry.p / 2, activation);
   b.sin_Lp = carver.take(rows, plan.geometry.p / 2, activation);
   b.attention = AttentionBuffers::carve(carver, plan, config.q_lora_rank, activation);

@@ -34,16 +34,18 @@ class StepMemory {
 
 /// What the layers of one step work in. Nothing here outlives the step, so timelines of one session share the memory.
 struct LayerBuffers {
-  MatRef x_LD;        ///< residual stream
+  MatRef x_LD;  ///< residual stream
   MatRef normed_LD;
-  MatRef joined_L2D;  ///< MTP input: [enorm(embedding) ; hnorm(hidden)]
+  MatRef joined_L2D;  ///< an MTP layer's input: [enorm(embedding) ; hnorm(hidden)]
   MatRef cos_Lp, sin_Lp;
   AttentionBuffers attention;
   MatRef router_LE;
   MatView<std::int32_t> expert_ids_Lk;
   MatRef expert_weights_Lk;
 
-  static LayerBuffers carve(BufferCarver& carver, const StepPlan& plan, const ModelConfig& config, DType activation);
+  /// `joins`: the step is an MTP layer's.
+  static LayerBuffers carve(BufferCarver& carver, const StepPlan& plan, const ModelConfig& config, DType activation,
+                            bool joins);
 };
 
 }  // namespace latte

@@ -17,7 +17,7 @@ enum class LogitsWanted { kNone, kLast, kAll };
 /// What a step leaves; valid until the next step of the same timeline.
 struct StepResult {
   MatView<const float> logits;  ///< host memory; [0 | 1 | L, vocab] by LogitsWanted
-  ConstMatRef hidden;           ///< device memory; [L, D], the rows after the final norm (an MTP layer: after shared_head.norm)
+  ConstMatRef hidden;  ///< device memory; [L, D], the rows after the final norm (an MTP layer: after shared_head.norm)
 };
 
 /// One sequence of one model: its caches and the length they hold. The decoding loop knows models only through this.
@@ -25,8 +25,8 @@ class Timeline {
  public:
   virtual ~Timeline() = default;
 
-  virtual int length() const = 0;    ///< rows in the cache
-  virtual int context() const = 0;   ///< most rows it may hold
+  virtual int length() const = 0;   ///< rows in the cache
+  virtual int context() const = 0;  ///< most rows it may hold
   virtual int vocab() const = 0;
 
   /// Feeds ids at positions length() .. length() + L - 1. Fails without changing anything when they do not fit.
@@ -45,16 +45,18 @@ class MtpTimeline {
   virtual int length() const = 0;
   virtual int context() const = 0;
 
-  /// Writes rows length() .. length() + L - 1 from next_ids (token i + 1 of each row) and hidden [L, D]. The result's hidden rows are what a
-  /// chained draft step takes; `hidden` may be rows of an earlier result of this timeline.
-  virtual Result<StepResult> step(std::span<const TokenId> next_ids, ConstMatRef hidden, Role role, LogitsWanted wanted) = 0;
+  /// Writes rows length() .. length() + L - 1 from next_ids (token i + 1 of each row) and hidden [L, D]. The result's
+  /// hidden rows are what a chained draft step takes; `hidden` may be rows of an earlier result of this timeline.
+  virtual Result<StepResult> step(std::span<const TokenId> next_ids, ConstMatRef hidden, Role role,
+                                  LogitsWanted wanted) = 0;
 
   virtual Status rewind_to(int length) = 0;
 
-  /// Owned copies of hidden rows that outlive the step which made them: a queue of at most kMaxKept rows in device memory.
+  /// Owned copies of hidden rows that outlive the step which made them: a queue of at most kMaxKept rows in device
+  /// memory.
   static constexpr int kMaxKept = 512;
-  virtual void keep(ConstMatRef hidden) = 0;      ///< append rows to the queue
-  virtual ConstMatRef kept() const = 0;           ///< [kept, D]
+  virtual void keep(ConstMatRef hidden) = 0;         ///< append rows to the queue
+  virtual ConstMatRef kept() const = 0;              ///< [kept, D]
   virtual void drop_kept(int first, int count) = 0;  ///< remove rows [first, first + count)
 };
 

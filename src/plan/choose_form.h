@@ -17,7 +17,8 @@ enum class MlaForm {
 
 constexpr const char* form_name(MlaForm form) { return form == MlaForm::kAbsorbed ? "absorbed" : "materialised"; }
 
-/// What a step looks like to the choice of form: L new rows of one sequence, T cached rows after this step's append (T >= L).
+/// What a step looks like to the choice of form: L new rows of one sequence, T cached rows after this step's append (T
+/// >= L).
 struct StepShape {
   std::int64_t new_rows = 1;
   std::int64_t rows_after_append = 1;
@@ -43,8 +44,8 @@ constexpr bool absorbed_is_cheaper(const MlaGeometry& g, StepShape step) {
   return absorbed_macs(g, step) < materialised_macs(g, step);
 }
 
-/// The form of a step, by arithmetic alone. One row is absorbed before any formula, and generated rows always are (one numeric family per
-/// role); a tie materialises.
+/// The form of a step, by arithmetic alone. One row is absorbed before any formula, and generated rows always are (one
+/// numeric family per role); a tie materialises.
 constexpr MlaForm choose_form(const MlaGeometry& g, StepShape step) {
   if (step.new_rows <= 1) return MlaForm::kAbsorbed;
   if (step.role == Role::kGenerated && step.new_rows <= kMaxDecodeRows) return MlaForm::kAbsorbed;
@@ -61,7 +62,8 @@ constexpr MlaForm choose_form(const MlaGeometry& g, StepShape step, MlaPath path
 /// The largest L for which the formula says absorbed at T cached rows, L not bounded by T; nothing when it always does.
 constexpr std::optional<std::int64_t> max_absorbed_rows(const MlaGeometry& g, std::int64_t rows_after_append) {
   const WideInt expand = WideInt{rows_after_append} * g.r * g.expanded_width();
-  const WideInt divisor = WideInt{g.r} * g.expanded_width() + WideInt{rows_after_append} * (2 * g.r - g.expanded_width());
+  const WideInt divisor =
+      WideInt{g.r} * g.expanded_width() + WideInt{rows_after_append} * (2 * g.r - g.expanded_width());
   if (divisor <= 0) return std::nullopt;
   return static_cast<std::int64_t>((expand - 1) / divisor);
 }

@@ -10,9 +10,9 @@ struct MlaGeometry {
   int n = 0;
   int v = 0;
 
-  constexpr int key_width() const { return n + p; }        ///< materialised key, per head
-  constexpr int latent_width() const { return r + p; }     ///< cached row, shared by all heads
-  constexpr int expanded_width() const { return n + v; }   ///< d: what one latent row expands to, per head
+  constexpr int key_width() const { return n + p; }       ///< materialised key, per head
+  constexpr int latent_width() const { return r + p; }    ///< cached row, shared by all heads
+  constexpr int expanded_width() const { return n + v; }  ///< d: what one latent row expands to, per head
   friend constexpr bool operator==(const MlaGeometry&, const MlaGeometry&) = default;
 };
 

@@ -6,7 +6,8 @@ void split_by_length_class(int first_visible, int queries, std::vector<QueryRun>
   int first = 0;
   while (first < queries) {
     const std::int64_t last_visible = length_class(first_visible + first);
-    const int count = static_cast<int>(std::min<std::int64_t>(queries - first, last_visible - (first_visible + first) + 1));
+    const int count =
+        static_cast<int>(std::min<std::int64_t>(queries - first, last_visible - (first_visible + first) + 1));
     runs.push_back({first, count});
     first += count;
   }

@@ -9,16 +9,15 @@
 
 namespace latte {
 
-/// Keys are taken in blocks of this many, aligned to absolute multiples; chunks and cache pages are multiples of it.
-inline constexpr int kKeyBlock = 64;
-
 /// The class of lengths that share one division of the keys: the next power of two, from 8192 up.
 constexpr std::int64_t length_class(std::int64_t visible_rows) {
-  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(visible_rows, 8192))));
+  return static_cast<std::int64_t>(
+      std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(visible_rows, 8192))));
 }
 
-/// Keys in one leaf of the merge tree for a row that sees `visible_rows` keys: a function of its length class alone, so that the same row
-/// meets the same tree whatever runs beside it. At most 128 leaves, short enough that a few hundred keys keep several threads busy.
+/// Keys in one leaf of the merge tree for a row that sees `visible_rows` keys: a function of its length class alone, so
+/// that the same row meets the same tree whatever runs beside it. At most 128 leaves, short enough that a few hundred
+/// keys keep several threads busy.
 constexpr int leaf_length(std::int64_t visible_rows) { return static_cast<int>(length_class(visible_rows) / 128); }
 
 /// A run of a step's queries that share a length class.
@@ -31,9 +30,9 @@ struct QueryRun {
 /// Cuts queries 0 .. L-1, of which query i sees first_visible + i keys, where the class changes. Appends to `runs`.
 void split_by_length_class(int first_visible, int queries, std::vector<QueryRun>& runs);
 
-/// The leaves that cover keys [0, visible_rows) in chunks of `leaf` keys. Leaves get a slot each while that takes at most
-/// `max_slots`; else the kMergeFanIn leaves of a group fold into one slot, which gives the same bits with an eighth of the partials.
-/// Appends to `chunks` and returns the number of slots used.
+/// The leaves that cover keys [0, visible_rows) in chunks of `leaf` keys. Leaves get a slot each while that takes at
+/// most `max_slots`; else the kMergeFanIn leaves of a group fold into one slot, which gives the same bits with an
+/// eighth of the partials. Appends to `chunks` and returns the number of slots used.
 int split_keys(int visible_rows, int leaf, int sequence, int max_slots, std::vector<KvChunk>& chunks);
 
 }  // namespace latte

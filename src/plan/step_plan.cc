@@ -14,17 +14,20 @@ constexpr std::int64_t kPartialValuesPerCall = 1 << 20;
 
 int slots_that_fit(const MlaGeometry& g, int queries) {
   const std::int64_t values_per_slot = std::int64_t{queries} * g.heads * g.r;
-  return static_cast<int>(std::max<std::int64_t>(1, kPartialValuesPerCall / std::max<std::int64_t>(1, values_per_slot)));
+  return static_cast<int>(
+      std::max<std::int64_t>(1, kPartialValuesPerCall / std::max<std::int64_t>(1, values_per_slot)));
 }
 
-// Decode-class rows are split by their own length class, so that a row meets the same leaves in every step it may be part of.
+// Decode-class rows are split by their own length class, so that a row meets the same leaves in every step it may be
+// part of.
 void plan_absorbed_decode(StepPlan& plan) {
   plan.runs.clear();
   split_by_length_class(plan.rows_before + 1, plan.new_rows, plan.runs);
   for (const QueryRun& run : plan.runs) {
     const int visible = plan.rows_before + run.first_query + run.query_count;
     const int first_chunk = static_cast<int>(plan.chunks.size());
-    const int slots = split_keys(visible, leaf_length(visible), 0, slots_that_fit(plan.geometry, run.query_count), plan.chunks);
+    const int slots =
+        split_keys(visible, leaf_length(visible), 0, slots_that_fit(plan.geometry, run.query_count), plan.chunks);
     plan.calls.push_back({run, first_chunk, static_cast<int>(plan.chunks.size()) - first_chunk, slots});
   }
 }
@@ -87,10 +90,10 @@ void plan_step(const MlaGeometry& geometry, int rows_before, int new_rows, Role 
 }
 
 std::string explain(const StepPlan& plan) {
-  const std::string why =
-      explain_form(plan.geometry, {plan.new_rows, plan.rows_after(), plan.role}, plan.path);
+  const std::string why = explain_form(plan.geometry, {plan.new_rows, plan.rows_after(), plan.role}, plan.path);
   return fmt::format("{}; {} attention {}, {} key {} of at most {} rows, {} partial {} at most", why, plan.calls.size(),
-                     plan.calls.size() == 1 ? "call" : "calls", plan.chunks.size(), plan.chunks.size() == 1 ? "chunk" : "chunks",
+                     plan.calls.size() == 1 ? "call" : "calls", plan.chunks.size(),
+                     plan.chunks.size() == 1 ? "chunk" : "chunks",
                      plan.chunks.empty() ? 0 : plan.chunks.front().end - plan.chunks.front().begin, plan.max_slots(),
                      plan.max_slots() == 1 ? "slot" : "slots");
 }

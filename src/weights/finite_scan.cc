@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -101,7 +102,10 @@ Status check_finite_weights(std::span<const TensorView* const> tensors, int thre
     }
   };
   std::vector<std::thread> others;
-  for (int t = 1; t < threads; ++t) others.emplace_back(work);
+  try {
+    for (int t = 1; t < threads; ++t) others.emplace_back(work);
+  } catch (const std::system_error&) {  // no more threads to be had: those there are share the work
+  }
   work();
   for (std::thread& other : others) other.join();
 

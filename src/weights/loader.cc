@@ -70,6 +70,7 @@ class Loader {
   ConstMatRef vector(const std::string& name, std::int64_t size, std::string_view axes);
   ConstMatRef view(const TensorView& tensor, std::int64_t rows, std::int64_t cols);
   ConstMatRef copy(const TensorView& tensor, std::int64_t rows, std::int64_t cols);
+  ConstMatRef widened(const ConstMatRef& m);
   bool has(const std::string& name) const { return weights_.checkpoint.find(name) != nullptr; }
   bool has_layer(int layer) const { return std::find(layer_of_.begin(), layer_of_.end(), layer) != layer_of_.end(); }
 
@@ -171,9 +172,14 @@ MlaWeights Loader::load_attention(const std::string& prefix) {
 }
 
 ExpertWeights Loader::load_block(const std::string& prefix, std::int64_t width) {
-  return {.gate = matrix(prefix + ".gate_proj.weight", width, spec_.hidden, "I, D"),
-          .up = matrix(prefix + ".up_proj.weight", width, spec_.hidden, "I, D"),
-          .down = matrix(prefix + ".down_proj.weight", spec_.hidden, width, "D, I")};
+  ExpertWeights block{.gate = matrix(prefix + ".gate_proj.weight", width, spec_.hidden, "I, D"),
+                      .up = matrix(prefix + ".up_proj.weight", width, spec_.hidden, "I, D"),
+                      .down = matrix(prefix + ".down_proj.weight", spec_.hidden, width, "D, I")};
+  if (!error_ && block.gate.dtype != block.up.dtype) {  // one pass reads both, so they are of one type
+    if (block.gate.dtype == DType::kBf16) block.gate = widened(block.gate);
+    if (block.up.dtype == DType::kBf16) block.up = widened(block.up);
+  }
+  return block;
 }
 
 FfnWeights Loader::load_ffn(const std::string& prefix, FfnKind kind) {
@@ -317,6 +323,16 @@ ConstMatRef Loader::view(const TensorView& tensor, std::int64_t rows, std::int64
 ConstMatRef Loader::copy(const TensorView& tensor, std::int64_t rows, std::int64_t cols) {
   weights_.copies.push_back(as_floats(tensor));
   return {weights_.copies.back().data(), DType::kF32, rows, cols, cols};
+}
+
+ConstMatRef Loader::widened(const ConstMatRef& m) {
+  const MatView<const bf16> from = typed<const bf16>(m);
+  std::vector<float> floats(static_cast<std::size_t>(m.rows * m.cols));
+  for (std::int64_t i = 0; i < m.rows; ++i) {
+    for (std::int64_t j = 0; j < m.cols; ++j) floats[static_cast<std::size_t>(i * m.cols + j)] = to_float(from(i, j));
+  }
+  weights_.copies.push_back(std::move(floats));
+  return {weights_.copies.back().data(), DType::kF32, m.rows, m.cols, m.cols};
 }
 
 std::string Loader::drop_reason(std::size_t index) const {

@@ -21,8 +21,10 @@ TEST(AttentionWorkspace, AWideStepOverALongCacheIsBounded) {
 }
 
 TEST(AttentionWorkspace, DoesNotGrowWithTheCacheOnceChunksAreFull) {
-  EXPECT_EQ(workspace_bytes(kDeepSeekV3, 512, 4096, MlaPath::kMaterialised), workspace_bytes(kDeepSeekV3, 512, 131072, MlaPath::kMaterialised));
-  EXPECT_LE(workspace_bytes(kDeepSeekV3, 512, 131072, MlaPath::kAbsorbed), workspace_bytes(kDeepSeekV3, 512, 8192, MlaPath::kAbsorbed));
+  EXPECT_EQ(workspace_bytes(kDeepSeekV3, 512, 4096, MlaPath::kMaterialised),
+            workspace_bytes(kDeepSeekV3, 512, 131072, MlaPath::kMaterialised));
+  EXPECT_LE(workspace_bytes(kDeepSeekV3, 512, 131072, MlaPath::kAbsorbed),
+            workspace_bytes(kDeepSeekV3, 512, 8192, MlaPath::kAbsorbed));
 }
 
 TEST(BufferCarver, MeasuresWhatItCuts) {

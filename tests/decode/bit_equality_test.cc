@@ -1,5 +1,5 @@
-// Speculation changes nothing: ids and logits' bits of every drafter, depth, thread count and cutting are those of plain decoding, on the
-// trained checkpoint. A drafted run counts only when it drafted, rejected and fully accepted.
+// Speculation changes nothing: ids and logits' bits of every drafter, depth, thread count and cutting are those of
+// plain decoding, on the trained checkpoint. A drafted run counts only when it drafted, rejected and fully accepted.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -41,7 +41,8 @@ class RecordingTimeline final : public Timeline {
     Result<StepResult> result = inner_.step(ids, role, wanted);
     if (!result.ok()) return result;
     const int skipped = static_cast<int>(ids.size()) - static_cast<int>(result->logits.rows);
-    for (int i = 0; i < result->logits.rows; ++i) bits_[first + skipped + i] = hash_bits(result->logits.row(i), result->logits.cols);
+    for (int i = 0; i < result->logits.rows; ++i)
+      bits_[first + skipped + i] = hash_bits(result->logits.row(i), result->logits.cols);
     return result;
   }
   bool can_rewind_to(int length) const override { return inner_.can_rewind_to(length); }
@@ -94,7 +95,8 @@ class BitEquality : public ::testing::TestWithParam<std::string> {
     ASSERT_TRUE(model.ok() && small.ok());
     model_.emplace(std::move(*model));
     draft_.emplace(std::move(*small));
-    const auto prompts = testing::read_golden_prompts(std::string(LATTE_SOURCE_DIR) + "/tests/data/latte-tiny/golden.json");
+    const auto prompts =
+        testing::read_golden_prompts(std::string(LATTE_SOURCE_DIR) + "/tests/data/latte-tiny/golden.json");
     ASSERT_TRUE(prompts.ok());
     for (const auto& prompt : *prompts) {
       short_ids_.insert(short_ids_.end(), prompt.ids.begin(), prompt.ids.end());
@@ -115,7 +117,8 @@ class BitEquality : public ::testing::TestWithParam<std::string> {
     return sequence.cache().snapshot();
   }
 
-  Outcome run(std::span<const TokenId> prompt, const LatentSnapshot& start, const SamplingOptions& sampling, const Arm& arm) {
+  Outcome run(std::span<const TokenId> prompt, const LatentSnapshot& start, const SamplingOptions& sampling,
+              const Arm& arm) {
     Backend& backend = *backends_[static_cast<std::size_t>(arm.threads - 1)];
     const SequenceOptions options{.cache_dtype = DType::kBf16};
     ModelSequence sequence(*model_, backend, options);
@@ -142,7 +145,8 @@ class BitEquality : public ::testing::TestWithParam<std::string> {
   }
 
   // The same tokens again, generated rows cut into steps of `width`.
-  std::map<int, std::uint64_t> replay(std::span<const TokenId> tokens, std::size_t prompt, const LatentSnapshot& start, int width) {
+  std::map<int, std::uint64_t> replay(std::span<const TokenId> tokens, std::size_t prompt, const LatentSnapshot& start,
+                                      int width) {
     ModelSequence sequence(*model_, *backends_[1], {.cache_dtype = DType::kBf16});
     EXPECT_TRUE(sequence.cache().restore(start).ok());
     RecordingTimeline target(sequence);
@@ -158,8 +162,10 @@ class BitEquality : public ::testing::TestWithParam<std::string> {
 
   void expect_equal_arms(std::span<const TokenId> prompt) {
     const LatentSnapshot start = prefill(prompt);
-    for (const SamplingOptions& sampling : {SamplingOptions{}, SamplingOptions{.temperature = 0.4, .top_k = 50, .top_p = 0.95, .seed = 7}}) {
-      const std::string what = std::to_string(prompt.size()) + " tokens, temperature " + std::to_string(sampling.temperature);
+    for (const SamplingOptions& sampling :
+         {SamplingOptions{}, SamplingOptions{.temperature = 0.4, .top_k = 50, .top_p = 0.95, .seed = 7}}) {
+      const std::string what =
+          std::to_string(prompt.size()) + " tokens, temperature " + std::to_string(sampling.temperature);
       const Outcome plain = run(prompt, start, sampling, {});
       std::vector<Arm> arms = {{Drafts::kNone, 0, 2}, {Drafts::kDraftModel, 4, 2}, {Drafts::kLookup, 8, 1}};
       for (int depth = 1; depth <= 8; ++depth) arms.push_back({Drafts::kMtp, depth, 1 + depth % 2});
@@ -198,7 +204,8 @@ class BitEquality : public ::testing::TestWithParam<std::string> {
 };
 
 TEST_P(BitEquality, ShortPrompts) {
-  const std::vector<std::size_t> lengths = widest() ? std::vector<std::size_t>{5, 26, 120, 300} : std::vector<std::size_t>{5, 300};
+  const std::vector<std::size_t> lengths =
+      widest() ? std::vector<std::size_t>{5, 26, 120, 300} : std::vector<std::size_t>{5, 300};
   for (const std::size_t length : lengths) expect_equal_arms(std::span(short_ids_).first(length));
   expect_every_kind_counted();
 }

@@ -1,4 +1,5 @@
-// Rewinding is exact on the trained checkpoint: after rejected drafts every cached byte is what plain decoding would have written.
+// Rewinding is exact on the trained checkpoint: after rejected drafts every cached byte is what plain decoding would
+// have written.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -25,7 +26,8 @@ class ModelRewind : public ::testing::TestWithParam<DType> {
     auto model = load_model(*folder);
     ASSERT_TRUE(model.ok());
     model_.emplace(std::move(*model));
-    const auto prompts = testing::read_golden_prompts(std::string(LATTE_SOURCE_DIR) + "/tests/data/latte-tiny/golden.json");
+    const auto prompts =
+        testing::read_golden_prompts(std::string(LATTE_SOURCE_DIR) + "/tests/data/latte-tiny/golden.json");
     ASSERT_TRUE(prompts.ok());
     prompt_ = prompts->front().ids;
     text_ = prompts->front().greedy;
@@ -52,7 +54,9 @@ TEST_P(ModelRewind, RejectingEverythingForFiftyRoundsLeavesNoTrace) {
     const int before = drafting.length();
     const auto seen = drafting.step(block, Role::kGenerated, LogitsWanted::kAll);
     ASSERT_TRUE(seen.ok());
-    EXPECT_EQ(std::memcmp(seen->logits.row(0), wanted->logits.row(0), sizeof(float) * static_cast<std::size_t>(seen->logits.cols)), 0)
+    EXPECT_EQ(std::memcmp(seen->logits.row(0), wanted->logits.row(0),
+                          sizeof(float) * static_cast<std::size_t>(seen->logits.cols)),
+              0)
         << "round " << round;
     ASSERT_TRUE(drafting.rewind_to(before + 1).ok());
     EXPECT_EQ(drafting.length(), plain.length());
@@ -69,7 +73,11 @@ TEST_P(ModelRewind, MtpRowsEqualThoseWrittenOneAtATime) {
     MtpSequence mtp(*model_, *backend_, options(), target.scratch());
     MtpDrafter drafter(mtp);
     const Sampler sampler({}, model_->config.vocab);
-    const auto done = generate({.target = target, .drafter = &drafter, .sampler = sampler, .tokens = tokens, .options = {.max_tokens = 60, .depth = depth}});
+    const auto done = generate({.target = target,
+                                .drafter = &drafter,
+                                .sampler = sampler,
+                                .tokens = tokens,
+                                .options = {.max_tokens = 60, .depth = depth}});
     EXPECT_TRUE(done.ok() && done->stats.accepted > 0 && done->stats.accepted < done->stats.drafted);
     EXPECT_LE(mtp.length(), target.length());
     EXPECT_GE(mtp.length(), target.length() - 2 - depth);  // the last round may have had no room to draft
@@ -88,19 +96,23 @@ TEST_P(ModelRewind, MtpRowsEqualThoseWrittenOneAtATime) {
   ASSERT_TRUE(drafter.observe({.tokens = tokens, .first_row = 0, .hidden = prompt->hidden}).ok());
   for (ConstMatRef waiting = mtp.kept(); mtp.length() < static_cast<int>(prompt_.size());) {
     const auto row = waiting.rows - (static_cast<int>(prompt_.size()) - mtp.length());
-    ASSERT_TRUE(mtp.step(std::span(tokens).subspan(static_cast<std::size_t>(mtp.length()) + 1, 1), waiting.rows_from(row, 1), Role::kGenerated, LogitsWanted::kNone).ok());
+    ASSERT_TRUE(mtp.step(std::span(tokens).subspan(static_cast<std::size_t>(mtp.length()) + 1, 1),
+                         waiting.rows_from(row, 1), Role::kGenerated, LogitsWanted::kNone)
+                    .ok());
   }
   for (auto at = prompt_.size(); at + 1 < tokens.size(); ++at) {
     const auto step = target.step(std::span(tokens).subspan(at, 1), Role::kGenerated, LogitsWanted::kNone);
     ASSERT_TRUE(step.ok());
-    ASSERT_TRUE(mtp.step(std::span(tokens).subspan(at + 1, 1), step->hidden, Role::kGenerated, LogitsWanted::kNone).ok());
+    ASSERT_TRUE(
+        mtp.step(std::span(tokens).subspan(at + 1, 1), step->hidden, Role::kGenerated, LogitsWanted::kNone).ok());
   }
   const LatentSnapshot one = mtp.cache().snapshot();
   const std::size_t row_bytes = one.bytes.size() / static_cast<std::size_t>(one.length);
   for (const LatentSnapshot* other : {&deep, &shallow}) {
     ASSERT_LE(other->length, one.length);
     ASSERT_GE(other->length, static_cast<int>(prompt_.size()) + 40);
-    EXPECT_EQ(std::memcmp(one.bytes.data(), other->bytes.data(), row_bytes * static_cast<std::size_t>(other->length)), 0);
+    EXPECT_EQ(std::memcmp(one.bytes.data(), other->bytes.data(), row_bytes * static_cast<std::size_t>(other->length)),
+              0);
   }
 }
 

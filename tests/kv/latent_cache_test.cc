@@ -36,7 +36,8 @@ TEST_F(LatentCacheTest, HoldsRowsOfEveryLayerAcrossPages) {
   LatentCache cache(*backend_, kLayers, kWidth, DType::kF32, 1000);
   append(cache, 100, 0), append(cache, 1, 0), append(cache, 300, 0);
   EXPECT_EQ(cache.length(), 401);
-  for (const int t : {0, 99, 100, 127, 128, 255, 256, 400}) EXPECT_EQ(value(cache, 2, t, 4), static_cast<float>(2000 + 10 * t + 4));
+  for (const int t : {0, 99, 100, 127, 128, 255, 256, 400})
+    EXPECT_EQ(value(cache, 2, t, 4), static_cast<float>(2000 + 10 * t + 4));
 }
 
 TEST_F(LatentCacheTest, GrowthCopiesNothing) {

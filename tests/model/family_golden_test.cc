@@ -81,7 +81,9 @@ class FamilyGolden : public ::testing::TestWithParam<Subject> {
 
 TEST_P(FamilyGolden, PromptAtOnce) { expect_all_golden({.steps = {56}}, "one step"); }
 
-TEST_P(FamilyGolden, PromptInPiecesThenSteps) { expect_all_golden({.steps = testing::parse_steps("7,41,1x8")}, "7 + 41 + 1x8"); }
+TEST_P(FamilyGolden, PromptInPiecesThenSteps) {
+  expect_all_golden({.steps = testing::parse_steps("7,41,1x8")}, "7 + 41 + 1x8");
+}
 
 TEST_P(FamilyGolden, VerifyRowsAfterThePrompt) {
   for (int rows = 2; rows <= 8; ++rows) {
@@ -137,7 +139,8 @@ TEST_P(FamilyGolden, LaterTokensDoNotReachEarlierRows) {
   ids_.resize(20);
   const TeacherForcedLogits start = run({.steps = {20}});
   ids_ = whole;
-  EXPECT_LT(testing::max_relative_difference(std::span(start.main), std::span(all.main).first(start.main.size())), bound());
+  EXPECT_LT(testing::max_relative_difference(std::span(start.main), std::span(all.main).first(start.main.size())),
+            bound());
 }
 
 std::vector<Subject> subjects() {

@@ -1,4 +1,5 @@
-// The trained checkpoint: goldens of an independent implementation, short prompts and a long document past YaRN's original length.
+// The trained checkpoint: goldens of an independent implementation, short prompts and a long document past YaRN's
+// original length.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +23,8 @@ class LatteTiny : public ::testing::Test {
  protected:
   void SetUp() override {
     const auto folder = testing::model_folder("latte-tiny");
-    if (!folder.has_value()) GTEST_SKIP() << "latte-tiny is not unpacked (./quickstart does it) and LATTE_TEST_DATA is not set";
+    if (!folder.has_value())
+      GTEST_SKIP() << "latte-tiny is not unpacked (./quickstart does it) and LATTE_TEST_DATA is not set";
     Result<Model> model = load_model(*folder);
     ASSERT_TRUE(model.ok()) << model.error().message;
     model_.emplace(std::move(*model));
@@ -32,8 +34,10 @@ class LatteTiny : public ::testing::Test {
     ASSERT_EQ(prompts_.size(), 4U);
   }
 
-  std::unique_ptr<Backend> open(const std::string& device, DType compute = DType::kF32, const std::string& isa = "auto") {
-    Result<std::unique_ptr<Backend>> backend = open_backend({.device = device, .isa = isa, .threads = 2, .compute = compute});
+  std::unique_ptr<Backend> open(const std::string& device, DType compute = DType::kF32,
+                                const std::string& isa = "auto") {
+    Result<std::unique_ptr<Backend>> backend =
+        open_backend({.device = device, .isa = isa, .threads = 2, .compute = compute});
     EXPECT_TRUE(backend.ok()) << backend.error().message;
     return std::move(*backend);
   }
@@ -44,15 +48,16 @@ class LatteTiny : public ::testing::Test {
     return std::move(*logits);
   }
 
-  // max|a-b| / max|b| over the golden's five largest logits of every row that was computed. The golden's last MTP slot takes the first
-  // continuation token, which is not part of the text.
+  // max|a-b| / max|b| over the golden's five largest logits of every row that was computed. The golden's last MTP slot
+  // takes the first continuation token, which is not part of the text.
   static double top5_difference(std::span<const float> logits, int vocab, std::span<const testing::GoldenTop> golden) {
     double difference = 0, largest = 0;
     const std::size_t rows = logits.size() / static_cast<std::size_t>(vocab);
     EXPECT_GE(rows + 1, golden.size());
     for (std::size_t row = 0; row < std::min(rows, golden.size()); ++row) {
       for (std::size_t i = 0; i < golden[row].ids.size(); ++i) {
-        const double ours = logits[row * static_cast<std::size_t>(vocab) + static_cast<std::size_t>(golden[row].ids[i])];
+        const double ours =
+            logits[row * static_cast<std::size_t>(vocab) + static_cast<std::size_t>(golden[row].ids[i])];
         difference = std::max(difference, std::abs(ours - golden[row].logits[i]));
         largest = std::max(largest, std::abs(golden[row].logits[i]));
       }
@@ -93,12 +98,18 @@ TEST_F(LatteTiny, ReferenceMatchesTheGoldens) {
   expect_goldens(*backend, DType::kF64, testing::kModelReference);
 }
 
-TEST_F(LatteTiny, CpuMatchesTheGoldens) {
-  for (const char* isa : {"scalar", "avx2", "avx512", "avx512_bf16"}) {
-    auto backend = open_backend({.device = "cpu", .isa = isa, .threads = 2, .compute = DType::kF32});
-    if (!backend.ok()) continue;
-    expect_goldens(**backend, DType::kF32, testing::kModelF32);
+class LatteTinyOn : public LatteTiny, public ::testing::WithParamInterface<std::string> {
+ protected:
+  void SetUp() override {
+    if (const auto backend = open_backend({.device = "cpu", .isa = GetParam()}); !backend.ok())
+      GTEST_SKIP() << backend.error().message;
+    LatteTiny::SetUp();
   }
+};
+
+TEST_P(LatteTinyOn, MatchesTheGoldens) {
+  const auto backend = open("cpu", DType::kF32, GetParam());
+  expect_goldens(*backend, DType::kF32, testing::kModelF32);
 }
 
 TEST_F(LatteTiny, GreedyContinuationInF32IsTheGoldens) {
@@ -117,34 +128,33 @@ TEST_F(LatteTiny, GreedyContinuationInF32IsTheGoldens) {
   }
 }
 
-// In bf16 an id may differ from the golden only where the reference's two best logits are closer than twice the measured error.
-TEST_F(LatteTiny, GreedyChoiceInBf16DiffersOnlyOnNearTies) {
+// In bf16 an id may differ from the golden only where the reference's two best logits are closer than twice the
+// measured error.
+TEST_P(LatteTinyOn, GreedyChoiceInBf16DiffersOnlyOnNearTies) {
   const auto reference = open("reference");
-  for (const char* isa : {"scalar", "avx2", "avx512", "avx512_bf16"}) {
-    auto cpu = open_backend({.device = "cpu", .isa = isa, .threads = 2, .compute = DType::kBf16});
-    if (!cpu.ok()) continue;
-    for (const testing::GoldenPrompt& prompt : prompts_) {
-      std::vector<TokenId> ids = prompt.ids;
-      ids.insert(ids.end(), prompt.greedy.begin(), prompt.greedy.end());
-      std::vector<int> steps = {static_cast<int>(prompt.ids.size())};
-      steps.insert(steps.end(), prompt.greedy.size(), 1);
-      const TeacherForcedLogits exact = run(*reference, ids, {.steps = steps, .cache_dtype = DType::kF64});
-      const TeacherForcedLogits rounded = run(**cpu, ids, {.steps = steps, .cache_dtype = DType::kBf16});
-      double error = 0;
-      for (std::size_t i = 0; i < exact.main.size(); ++i) error = std::max(error, std::abs(double{exact.main[i]} - rounded.main[i]));
-      // A rounded cache chooses another expert now and then, which moves a row of logits up to 26.
-      EXPECT_LT(error, 3.0) << isa;
-      const auto vocab = static_cast<std::size_t>(model_->config.vocab);
-      for (std::size_t i = 0; i < prompt.greedy.size(); ++i) {
-        const std::size_t row = prompt.ids.size() - 1 + i;
-        const auto ours = std::span(rounded.main).subspan(row * vocab, vocab);
-        const auto id = std::max_element(ours.begin(), ours.end()) - ours.begin();
-        if (id == prompt.greedy[i]) continue;
-        std::vector<float> sorted(exact.main.begin() + static_cast<std::ptrdiff_t>(row * vocab),
-                                  exact.main.begin() + static_cast<std::ptrdiff_t>((row + 1) * vocab));
-        std::partial_sort(sorted.begin(), sorted.begin() + 2, sorted.end(), std::greater<>());
-        EXPECT_LT(sorted[0] - sorted[1], 2 * error) << prompt.text << " token " << i;
-      }
+  const auto cpu = open("cpu", DType::kBf16, GetParam());
+  for (const testing::GoldenPrompt& prompt : prompts_) {
+    std::vector<TokenId> ids = prompt.ids;
+    ids.insert(ids.end(), prompt.greedy.begin(), prompt.greedy.end());
+    std::vector<int> steps = {static_cast<int>(prompt.ids.size())};
+    steps.insert(steps.end(), prompt.greedy.size(), 1);
+    const TeacherForcedLogits exact = run(*reference, ids, {.steps = steps, .cache_dtype = DType::kF64});
+    const TeacherForcedLogits rounded = run(*cpu, ids, {.steps = steps, .cache_dtype = DType::kBf16});
+    double error = 0;
+    for (std::size_t i = 0; i < exact.main.size(); ++i)
+      error = std::max(error, std::abs(double{exact.main[i]} - rounded.main[i]));
+    // A rounded cache chooses another expert now and then, which moves a row of logits up to 26.
+    EXPECT_LT(error, 3.0);
+    const auto vocab = static_cast<std::size_t>(model_->config.vocab);
+    for (std::size_t i = 0; i < prompt.greedy.size(); ++i) {
+      const std::size_t row = prompt.ids.size() - 1 + i;
+      const auto ours = std::span(rounded.main).subspan(row * vocab, vocab);
+      const auto id = std::max_element(ours.begin(), ours.end()) - ours.begin();
+      if (id == prompt.greedy[i]) continue;
+      std::vector<float> sorted(exact.main.begin() + static_cast<std::ptrdiff_t>(row * vocab),
+                                exact.main.begin() + static_cast<std::ptrdiff_t>((row + 1) * vocab));
+      std::partial_sort(sorted.begin(), sorted.begin() + 2, sorted.end(), std::greater<>());
+      EXPECT_LT(sorted[0] - sorted[1], 2 * error) << prompt.text << " token " << i;
     }
   }
 }
@@ -167,7 +177,9 @@ TEST_F(LatteTiny, LongDocumentMatchesTheGolden) {
   std::vector<float> ours_main, ours_mtp, golden_main, golden_mtp;
   for (std::size_t i = 0; i < positions->size(); ++i) {
     const auto position = static_cast<std::size_t>((*positions)[i]);
-    const auto append = [&](std::vector<float>& to, std::span<const float> row) { to.insert(to.end(), row.begin(), row.end()); };
+    const auto append = [&](std::vector<float>& to, std::span<const float> row) {
+      to.insert(to.end(), row.begin(), row.end());
+    };
     append(ours_main, std::span(logits.main).subspan(position * vocab, vocab));
     append(golden_main, main->row(static_cast<std::int64_t>(i)));
     if ((position + 1) * vocab > logits.mtp.size()) continue;
@@ -190,6 +202,9 @@ TEST_F(LatteTiny, IsReadyInAFifthOfASecond) {
   }
   EXPECT_LT(best, 0.2);
 }
+
+INSTANTIATE_TEST_SUITE_P(Isas, LatteTinyOn, ::testing::Values("scalar", "avx2", "avx512", "avx512_bf16"),
+                         [](const auto& isa) { return isa.param; });
 
 }  // namespace
 }  // namespace latte

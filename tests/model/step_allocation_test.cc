@@ -1,4 +1,5 @@
-// A step allocates nothing once the largest one has run: counted at operator new, model, caches, plan and backend together.
+// A step allocates nothing once the largest one has run: counted at operator new, model, caches, plan and backend
+// together.
 #include <gtest/gtest.h>
 
 #include <atomic>

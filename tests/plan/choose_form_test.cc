@@ -41,12 +41,15 @@ static_assert(table_holds());
 
 static_assert(choose_form(kDeepSeekV3, {.new_rows = 170, .rows_after_append = 1 << 30}) == MlaForm::kAbsorbed);
 static_assert(choose_form(kDeepSeekV3, {.new_rows = 171, .rows_after_append = 1 << 30}) == MlaForm::kMaterialised);
-static_assert(choose_form(kDeepSeekV3, {.new_rows = 512, .rows_after_append = 512}) == MlaForm::kMaterialised);  // cold cache
+static_assert(choose_form(kDeepSeekV3, {.new_rows = 512, .rows_after_append = 512}) ==
+              MlaForm::kMaterialised);  // cold cache
 static_assert(choose_form(kDeepSeekV3, {.new_rows = 1, .rows_after_append = 1}) == MlaForm::kAbsorbed);
 static_assert(choose_form(kDeepSeekV3, {.new_rows = 2, .rows_after_append = 2}) == MlaForm::kMaterialised);
 // Generated rows keep one family, up to the width of a decode-class step.
-static_assert(choose_form(kDeepSeekV3, {.new_rows = 16, .rows_after_append = 16, .role = Role::kGenerated}) == MlaForm::kAbsorbed);
-static_assert(choose_form(kDeepSeekV3, {.new_rows = 17, .rows_after_append = 17, .role = Role::kGenerated}) == MlaForm::kMaterialised);
+static_assert(choose_form(kDeepSeekV3, {.new_rows = 16, .rows_after_append = 16, .role = Role::kGenerated}) ==
+              MlaForm::kAbsorbed);
+static_assert(choose_form(kDeepSeekV3, {.new_rows = 17, .rows_after_append = 17, .role = Role::kGenerated}) ==
+              MlaForm::kMaterialised);
 // d > 2r: absorbed for every L <= T. d = 2r: absorbed below T, a tie at T materialises.
 static_assert(!max_absorbed_rows(kWideExpansion, 1 << 20).has_value());
 static_assert(!absorbed_rows_limit(kWideExpansion).has_value() && !absorbed_rows_limit(kEvenExpansion).has_value());
@@ -54,7 +57,8 @@ static_assert(choose_form(kWideExpansion, {.new_rows = 4096, .rows_after_append 
 static_assert(choose_form(kEvenExpansion, {.new_rows = 4095, .rows_after_append = 4096}) == MlaForm::kAbsorbed);
 static_assert(choose_form(kEvenExpansion, {.new_rows = 4096, .rows_after_append = 4096}) == MlaForm::kMaterialised);
 // No overflow where L * T * (2r - d) leaves 64 bits.
-static_assert(choose_form({.heads = 1, .r = 16384, .p = 64, .n = 64, .v = 64}, {1 << 30, 1 << 30}) == MlaForm::kMaterialised);
+static_assert(choose_form({.heads = 1, .r = 16384, .p = 64, .n = 64, .v = 64}, {1 << 30, 1 << 30}) ==
+              MlaForm::kMaterialised);
 
 TEST(ChooseForm, CrossoverTableAtRunTime) {
   volatile std::size_t rows = kTable.size();  // so that the run-time code is exercised too
@@ -110,10 +114,13 @@ TEST(ChooseForm, CountsTheMultiplyAddsOfTheForms) {
 }
 
 TEST(ExplainForm, NamesTheReason) {
-  EXPECT_EQ(explain_form(kDeepSeekV3, {1, 10}, MlaPath::kAuto), "absorbed: a single row is absorbed before any formula");
-  EXPECT_EQ(explain_form(kDeepSeekV3, {4, 10, Role::kGenerated}, MlaPath::kAuto), "absorbed: 4 generated rows keep one numeric family");
-  EXPECT_EQ(explain_form(kDeepSeekV3, {4, 1024}, MlaPath::kAuto),
-            "absorbed: 4 rows over 1024 cached rows cost 4718592 multiply-adds a head absorbed, 135266304 materialised");
+  EXPECT_EQ(explain_form(kDeepSeekV3, {1, 10}, MlaPath::kAuto),
+            "absorbed: a single row is absorbed before any formula");
+  EXPECT_EQ(explain_form(kDeepSeekV3, {4, 10, Role::kGenerated}, MlaPath::kAuto),
+            "absorbed: 4 generated rows keep one numeric family");
+  EXPECT_EQ(
+      explain_form(kDeepSeekV3, {4, 1024}, MlaPath::kAuto),
+      "absorbed: 4 rows over 1024 cached rows cost 4718592 multiply-adds a head absorbed, 135266304 materialised");
   EXPECT_EQ(explain_form(kDeepSeekV3, {4, 10}, MlaPath::kMaterialised), "materialised: forced by --mla-path");
 }
 

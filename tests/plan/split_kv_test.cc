@@ -59,7 +59,8 @@ RC_GTEST_PROP(SplitKeys, CoversTheKeysInOrderWithFixedLeaves, ()) {
   for (std::size_t i = 0; i < chunks.size(); ++i) {
     RC_ASSERT(chunks[i].sequence == 3);
     RC_ASSERT(chunks[i].begin == next);
-    RC_ASSERT(chunks[i].begin == static_cast<int>(i) * leaf);  // absolute multiples: a leaf's place depends on its index alone
+    RC_ASSERT(chunks[i].begin ==
+              static_cast<int>(i) * leaf);  // absolute multiples: a leaf's place depends on its index alone
     next = chunks[i].end;
   }
   RC_ASSERT(next == visible);

@@ -87,7 +87,8 @@ TEST(StepPlan, ExplainsItselfInOneLine) {
   StepPlan plan;
   plan_step(kTiny, 300, 2, Role::kGenerated, MlaPath::kAuto, plan);
   EXPECT_EQ(explain(plan),
-            "absorbed: 2 generated rows keep one numeric family; 1 attention call, 5 key chunks of at most 64 rows, 5 partial slots at most");
+            "absorbed: 2 generated rows keep one numeric family; 1 attention call, 5 key chunks of at most 64 rows, 5 "
+            "partial slots at most");
 }
 
 }  // namespace

@@ -150,6 +150,25 @@ TEST(LoadWeights, HalfAndDoubleAreConvertedBf16IsNot) {
   EXPECT_TRUE(same_rows(weights->layers[2].ffn.router, std::vector<float>(16 * 48, 0.5f).data()));
 }
 
+TEST(LoadWeights, GateAndUpOfTwoTypesBecomeOne) {
+  for (const char* which : {"gate", "up"}) {
+    ChangedFamily family;
+    const std::string name = std::string("model.layers.1.mlp.experts.0.") + which + "_proj.weight";
+    test::StoredTensor& tensor = family.tensors.at(name);
+    std::vector<bf16> rounded(tensor.bytes.size() / sizeof(float));
+    std::vector<float> expected(rounded.size());
+    for (std::size_t i = 0; i < rounded.size(); ++i) expected[i] = to_float(rounded[i] = to_bf16(family.floats(name)[i]));
+    tensor.dtype = DType::kBf16;
+    tensor.bytes.resize(rounded.size() * sizeof(bf16));
+    std::memcpy(tensor.bytes.data(), rounded.data(), tensor.bytes.size());
+    const Result<ModelWeights> weights = family.load();
+    ASSERT_TRUE(weights.ok()) << weights.error().message;
+    const ExpertWeights& block = weights->layers[1].ffn.experts[0];
+    EXPECT_EQ(block.gate.dtype, block.up.dtype);
+    EXPECT_TRUE(same_rows(which[0] == 'g' ? block.gate : block.up, expected.data()));
+  }
+}
+
 TEST(LoadWeights, MisalignedTensorsAreCopied) {
   const test::TempFolder folder;
   const Result<Checkpoint> family = Checkpoint::open(kFamily);

@@ -27,6 +27,7 @@ CpuBackend::CpuBackend(const KernelTable& kernels, std::unique_ptr<ThreadPool> p
             .isa = kernels.isa,
             .threads = pool->threads(),
             .activation = DType::kF32,
+            .products = round_activations ? DType::kBf16 : DType::kF32,
             .cache_dtypes = {DType::kBf16, DType::kF32}},
       kernels_(kernels),
       pool_(std::move(pool)),
@@ -106,9 +107,17 @@ std::int64_t CpuBackend::first_nonfinite_row(ConstMatRef x) {
   const MatView<const float> in = typed<const float>(x);
   for (std::int64_t i = 0; i < x.rows; ++i) {
     const float* row = in.row(i);
-    float zeros = 0;  // 0 * x is 0, and NaN for a NaN or an infinity
-    for (std::int64_t j = 0; j < x.cols; ++j) zeros += 0.0f * row[j];
-    if (zeros != 0.0f || zeros != zeros) return i;
+    // 0 * x is 0, and NaN for a NaN or an infinity. Several sums, so that they need not wait for each other.
+    constexpr std::int64_t kSums = 16;
+    float zeros[kSums] = {};
+    std::int64_t j = 0;
+    for (; j + kSums <= x.cols; j += kSums) {
+      for (std::int64_t s = 0; s < kSums; ++s) zeros[s] += 0.0f * row[j + s];
+    }
+    for (; j < x.cols; ++j) zeros[0] += 0.0f * row[j];
+    for (const float zero : zeros) {
+      if (zero != zero) return i;
+    }
   }
   return -1;
 }

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "plan/kv_chunk.h"
+
 // What the CPU backend asks of an instruction set. Kernels get raw pointers only: a translation unit compiled for one
 // instruction set must not emit inline functions that another unit might be linked against.
 
@@ -33,7 +35,7 @@ inline constexpr int kPanelRows = 24;
 /// Columns that one pass over K covers where there are rows enough to compute rather than wait for memory.
 inline constexpr int kSumPass = 1024;
 /// Rows of x from which expanding a panel of weights once is cheaper than expanding it in every tile.
-inline constexpr int kExpandRows = 12;
+inline constexpr int kRowsWorthExpanding = 12;
 
 /// y[m, n] = sum_k x[m, k] w[k, n] over n columns: k ascends one by one in every lane.
 struct RowSumPanel {
@@ -73,9 +75,6 @@ struct LeafArgs {
   float* o = nullptr;          ///< [rows, value_width], contiguous: normalised result, 0 where nothing is seen
   float* log2_sums = nullptr;  ///< [rows], -infinity where nothing is seen
 };
-
-/// Keys per block of the online softmax; blocks start at absolute multiples of it.
-inline constexpr int kKeyBlock = 64;
 
 /// The kernels of one instruction set.
 struct KernelTable {

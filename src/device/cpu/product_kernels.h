@@ -222,7 +222,7 @@ void dot_expanded_panel(const W* w, std::int64_t w_stride, const ProductPanel& p
 /// One weight matrix of a panel times f32 rows.
 template <class S, class W>
 void multiply_floats(const W* w, std::int64_t w_stride, const ProductPanel& panel, const TileOutput& out) {
-  if (panel.m < kExpandRows) {
+  if (panel.m < kRowsWorthExpanding) {
     dot_panel<S, FloatDot<S>>(w, w_stride, static_cast<const float*>(panel.x), panel, out);
   } else {
     dot_expanded_panel<S>(w, w_stride, panel, out);

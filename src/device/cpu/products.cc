@@ -120,6 +120,7 @@ void CpuBackend::expand_latent(const ExpandArgs& args) {
   const std::int64_t p = args.rope_width;
   expects(p >= 0 && args.latent.row_stride >= r + p && args.keys.row_stride >= n + p,
           "latent rows hold c [r] and k_pe [p], keys n + p columns");
+  if (rows == 0) return;
   auto* latent = latent_.get<float>(rows * (r + p));
   for_rows(rows, r + p, [&](std::int64_t i, int) {
     const void* row = args.latent.row(args.begin + i);
@@ -149,7 +150,6 @@ void CpuBackend::expand_latent(const ExpandArgs& args) {
                        .k = r});
     }
   }
-  if (rows == 0) return;
   products_.run(jobs_);
   for_rows(rows, p * uk.count, [&](std::int64_t i, int) {
     for (std::int64_t h = 0; h < uk.count; ++h) {

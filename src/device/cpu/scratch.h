@@ -17,6 +17,7 @@ class Scratch {
     if (bytes > bytes_) {
       const std::size_t grown = bytes + bytes / 4;
       memory_.reset();
+      bytes_ = 0;
       memory_.reset(static_cast<std::byte*>(::operator new(grown, kAlignment)));
       bytes_ = grown;
     }

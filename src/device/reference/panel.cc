@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <system_error>
 #include <thread>
 
 #include "device/reference/rows_of_doubles.h"
@@ -55,7 +56,10 @@ void for_blocks(std::int64_t count, std::int64_t block, double operations,
   const std::int64_t threads =
       operations < kOperationsWorthAThread ? 1 : std::min<std::int64_t>(blocks, thread_count());
   std::vector<std::jthread> others;
-  for (std::int64_t i = 1; i < threads; ++i) others.emplace_back(take_blocks);
+  try {
+    for (std::int64_t i = 1; i < threads; ++i) others.emplace_back(take_blocks);
+  } catch (const std::system_error&) {  // no more threads to be had: those there are share the work
+  }
   take_blocks();
 }
 
