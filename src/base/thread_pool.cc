@@ -74,6 +74,7 @@ Result<std::unique_ptr<ThreadPool>> ThreadPool::start(int threads) {
   std::unique_ptr<ThreadPool> pool(new ThreadPool);
   pool->threads_ = threads;
   pool->workers_.reserve(static_cast<std::size_t>(threads - 1));
+  pool->claims_ = std::vector<Claim>(static_cast<std::size_t>(threads));
   try {
     for (int thread = 1; thread < threads; ++thread) {
       pool->workers_.emplace_back([raw = pool.get(), thread] { raw->work(thread); });
@@ -95,18 +96,33 @@ ThreadPool::~ThreadPool() {
 void ThreadPool::dispatch(const Job& job) {
   job_ = job;
   unfinished_.store(static_cast<std::uint32_t>(workers_.size()), std::memory_order_relaxed);
-  epoch_.fetch_add(1, std::memory_order_release);
+  const std::uint32_t epoch = epoch_.fetch_add(1, std::memory_order_release) + 1;
   epoch_.notify_all();
-  run_share(job, 0);
+  run_share(job, 0, 0);
+  for (int share = 1; share < threads_; ++share) {
+    if (!claim(share, epoch)) continue;
+    run_share(job, share, 0);
+    unfinished_.fetch_sub(1, std::memory_order_acq_rel);
+  }
   for (std::uint32_t left = unfinished_.load(std::memory_order_acquire); left != 0;) {
     left = wait_for_change(unfinished_, left);
   }
 }
 
-void ThreadPool::run_share(const Job& job, int thread) const {
+/// True for the first who asks. A thread may come late with an epoch long past: what it finds is then newer.
+bool ThreadPool::claim(int share, std::uint32_t epoch) {
+  std::atomic<std::uint32_t>& last = claims_[static_cast<std::size_t>(share)].epoch;
+  std::uint32_t seen = last.load(std::memory_order_relaxed);
+  while (static_cast<std::int32_t>(epoch - seen) > 0) {
+    if (last.compare_exchange_weak(seen, epoch, std::memory_order_acq_rel)) return true;
+  }
+  return false;
+}
+
+void ThreadPool::run_share(const Job& job, int share, int thread) const {
   const std::int64_t count = job.task_count;
-  const auto begin = static_cast<int>(count * thread / threads_);
-  const auto end = static_cast<int>(count * (thread + 1) / threads_);
+  const auto begin = static_cast<int>(count * share / threads_);
+  const auto end = static_cast<int>(count * (share + 1) / threads_);
   if (begin < end) job.call(job.callable, begin, end, thread);
 }
 
@@ -115,7 +131,8 @@ void ThreadPool::work(int thread) {
   while (true) {
     seen = wait_for_change(epoch_, seen);
     if (stopping_.load(std::memory_order_relaxed)) return;
-    run_share(job_, thread);
+    if (!claim(thread, seen)) continue;  // the caller was quicker
+    run_share(job_, thread, thread);
     if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) == 1) unfinished_.notify_all();
   }
 }

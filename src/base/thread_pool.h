@@ -16,10 +16,12 @@ int available_cores();
 /// Most threads a pool starts.
 inline constexpr int kMaxThreads = 1024;
 
-/// A fixed set of threads with a fixed division of work: of `task_count` tasks thread i always gets the contiguous
-/// range [task_count * i / threads, task_count * (i + 1) / threads). The caller is thread 0. Waiting threads spin for
-/// some tens of microseconds, so that the next operation of a step finds them awake, and then sleep. One caller at a
-/// time; run() must not be called from inside a task.
+/// A fixed set of threads with a fixed division of work: of `task_count` tasks share i is always the contiguous range
+/// [task_count * i / threads, task_count * (i + 1) / threads), and thread i works on it. The caller is thread 0; when it
+/// is done with its own share it takes those that nobody has begun, so that a thread which the system keeps waiting (a
+/// busy machine) costs time but stops nobody. Waiting threads spin for some tens of microseconds, so that the next
+/// operation of a step finds them awake, and then sleep. One caller at a time; run() must not be called from inside a
+/// task.
 class ThreadPool {
  public:
   /// Starts `threads` - 1 workers; 0 means available_cores(). Errors: a count outside 0..kMaxThreads, or the system
@@ -32,8 +34,8 @@ class ThreadPool {
 
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
 
-  /// Calls fn(task, thread) for every task and returns when all are done. What the tasks wrote is visible to the
-  /// caller. Allocates nothing. With one thread or one task, everything runs in the caller.
+  /// Calls fn(task, thread) for every task and returns when all are done; `thread` is the one that runs the task, for
+  /// memory of its own. What the tasks wrote is visible to the caller. Allocates nothing. With one thread or one task, everything runs in the caller.
   template <class Fn>
   void run(int task_count, Fn&& fn) {
     if (workers_.empty() || task_count <= 1) {
@@ -56,10 +58,17 @@ class ThreadPool {
 
   ThreadPool() = default;
   void dispatch(const Job& job);
-  void run_share(const Job& job, int thread) const;
+  bool claim(int share, std::uint32_t epoch);
+  void run_share(const Job& job, int share, int thread) const;
   void work(int thread);
 
+  /// The last job whose share i was begun.
+  struct alignas(64) Claim {
+    std::atomic<std::uint32_t> epoch{0};
+  };
+
   std::vector<std::thread> workers_;
+  std::vector<Claim> claims_;
   Job job_;
   int threads_ = 1;
   alignas(64) std::atomic<std::uint32_t> epoch_{0};  ///< counts jobs

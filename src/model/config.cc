@@ -218,7 +218,7 @@ Result<ModelConfig> parse_deepseek_v3(const Json& json, std::string_view source,
   config.intermediate = reader.integer("intermediate_size", 18432, 1, kMaxInt);
   config.moe_intermediate = reader.integer("moe_intermediate_size", 2048, 1, kMaxInt);
   config.layers = reader.integer("num_hidden_layers", 61, 1, kMaxLayers);
-  config.nextn_layers = reader.integer_or_none("num_nextn_predict_layers", 1, 0, 0, kMaxNextnLayers);
+  config.nextn_layers = reader.integer_or_none("num_nextn_predict_layers", 1, 1, 0, kMaxNextnLayers);
   config.geometry = {.heads = reader.integer("num_attention_heads", 128, 1, kMaxHeads),
                      .r = reader.integer("kv_lora_rank", 512, 1, kMaxHeadWidth),
                      .p = reader.integer("qk_rope_head_dim", 64, 2, kMaxHeadWidth),

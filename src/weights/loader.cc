@@ -45,6 +45,8 @@ std::vector<float> as_floats(const TensorView& tensor) {
   return copy;
 }
 
+constexpr std::string_view kUnknownName = "unknown name";
+
 /// Takes tensors out of a checkpoint one by one. The first thing that does not hold stays as the error; later calls
 /// then return empty views, so that loading reads as the list of what a model consists of.
 class Loader {
@@ -112,6 +114,7 @@ Result<ModelWeights> Loader::run() {
   const int threads = std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kMostScanThreads);
   if (const Status finite = check_finite_weights(taken_, threads); !finite) return finite.error();
   write_report();
+  if (error_) return *std::move(error_);
   return std::move(weights_);
 }
 
@@ -347,7 +350,7 @@ std::string Loader::drop_reason(std::size_t index) const {
     return fmt::format("layer {} is past num_hidden_layers {} and num_nextn_predict_layers {}", layer, layers,
                        spec_.nextn_layers);
   }
-  return "unknown name";
+  return std::string(kUnknownName);
 }
 
 void Loader::write_report() {
@@ -355,7 +358,13 @@ void Loader::write_report() {
   report.used = static_cast<std::int64_t>(taken_.size());
   const std::vector<TensorView>& tensors = weights_.checkpoint.tensors();
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    if (!used_[i]) report.dropped.push_back({tensors[i].name, drop_reason(i)});
+    if (used_[i]) continue;
+    report.dropped.push_back({tensors[i].name, drop_reason(i)});
+    if (report.dropped.back().reason != kUnknownName || !tensors[i].name.starts_with(root_ + "model.") || error_) continue;
+    error_ = fail(ErrorKind::kInvalidInput,
+                  "[load] tensor \"{}\": a name this architecture does not have, expected none beside its own: config.json "
+                  "leaves out what the weights hold, or they belong to another model; file {}",
+                  tensors[i].name, tensors[i].file);
   }
   report.layers = static_cast<int>(weights_.layers.size());
   report.folded_layers = report.layers;

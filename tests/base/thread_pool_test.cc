@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+
 #include <vector>
 
 namespace latte {
@@ -25,19 +27,27 @@ TEST(ThreadPool, RunsEveryTaskOnce) {
   }
 }
 
-TEST(ThreadPool, DividesTheSameWayEveryTime) {
+TEST(ThreadPool, EachShareIsRunWholeByItsThreadOrTheCaller) {
   const auto pool = started(3);
-  std::vector<int> first(100, -1);
-  pool->run(100, [&](int task, int thread) { first[static_cast<std::size_t>(task)] = thread; });
-  for (int task = 0; task < 100; ++task) {
-    const int owner = first[static_cast<std::size_t>(task)];
-    EXPECT_GE(task, 100 * owner / 3);
-    EXPECT_LT(task, 100 * (owner + 1) / 3);
+  for (int repeat = 0; repeat < 200; ++repeat) {
+    std::vector<int> ran(100, -1);
+    pool->run(100, [&](int task, int thread) { ran[static_cast<std::size_t>(task)] = thread; });
+    for (int share = 0; share < 3; ++share) {
+      const int owner = ran[static_cast<std::size_t>(100 * share / 3)];
+      EXPECT_TRUE(owner == share || owner == 0);
+      for (int task = 100 * share / 3; task < 100 * (share + 1) / 3; ++task) {
+        EXPECT_EQ(ran[static_cast<std::size_t>(task)], owner);
+      }
+    }
   }
-  for (int repeat = 0; repeat < 50; ++repeat) {
-    std::vector<int> again(100, -1);
-    pool->run(100, [&](int task, int thread) { again[static_cast<std::size_t>(task)] = thread; });
-    EXPECT_EQ(first, again);
+}
+
+TEST(ThreadPool, ManyMoreThreadsThanCoresRunEveryTaskOnce) {
+  const auto pool = started(24);
+  for (int repeat = 0; repeat < 300; ++repeat) {
+    std::vector<std::atomic<int>> runs(97);
+    pool->run(97, [&](int task, int) { runs[static_cast<std::size_t>(task)].fetch_add(1); });
+    for (const auto& count : runs) ASSERT_EQ(count.load(), 1);
   }
 }
 
@@ -62,9 +72,9 @@ TEST(ThreadPool, WakesAfterSleeping) {
   for (int round = 0; round < 5; ++round) {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
     int calls[2] = {0, 0};
-    pool->run(2, [&](int task, int thread) { calls[task] = thread + 1; });
+    pool->run(2, [&](int task, int) { ++calls[task]; });
     EXPECT_EQ(calls[0], 1);
-    EXPECT_EQ(calls[1], 2);
+    EXPECT_EQ(calls[1], 1);
   }
 }
 

@@ -118,7 +118,7 @@ TEST(ParseConfig, NullMeansTheDefaultOrNone) {
   EXPECT_EQ(none->moe.shared, 0);
   EXPECT_EQ(none->moe.n_group, 1);
   EXPECT_EQ(none->moe.topk_group, 1);
-  EXPECT_EQ(none->nextn_layers, 0);
+  EXPECT_EQ(none->nextn_layers, 1);  // presence of the tensors decides
   json["n_routed_experts"] = nullptr;
   const Result<ModelConfig> dense = parse_config(json, "config.json");
   ASSERT_TRUE(dense.ok()) << dense.error().message;

@@ -19,6 +19,13 @@ TEST(StepPlan, DecodeStepIsOneAbsorbedCall) {
   EXPECT_EQ(plan.chunks[1].end, 104);  // T counts the rows of this step
 }
 
+TEST(StepPlan, ThePromptsFormCountsTheRowsOfTheStepItself) {
+  StepPlan plan;  // 113 rows are absorbed over 1000 cached rows, and materialised over the 887 that were there before
+  plan_step(kTiny, 887, 113, Role::kPrompt, MlaPath::kAuto, plan);
+  EXPECT_EQ(plan.form, MlaForm::kAbsorbed);
+  ASSERT_EQ(choose_form(kTiny, {113, 887}), MlaForm::kMaterialised);
+}
+
 TEST(StepPlan, AStepAcrossALengthClassAttendsInTwoCalls) {
   StepPlan plan;
   plan_step(kTiny, 8190, 4, Role::kGenerated, MlaPath::kAuto, plan);

@@ -290,20 +290,30 @@ TEST(LoadWeights, NanAndInfinityNameTensorAndFile) {
   }
 }
 
-TEST(LoadWeights, UnknownNamesAreDroppedWithAReason) {
+TEST(LoadWeights, UnknownNamesInsideTheModelAreRefused) {
+  for (const char* name : {"model.layers.0.self_attn.extra.weight", "model.layers.99999999999.x", "model.extra.weight",
+                           "model.layers.1.self_attn.q_a_proj.bias"}) {
+    ChangedFamily family;
+    family.tensors[name] = test::float_tensor({1}, {0});
+    family.expect_refused("[load] tensor \"" + std::string(name) + "\": a name this architecture does not have");
+  }
+  ChangedFamily family;  // a config that leaves out what the weights hold
+  family.spec.shared_experts = 0;
+  family.expect_refused("[load] tensor \"model.layers.1.mlp.shared_experts.");
+}
+
+TEST(LoadWeights, NamesThatAreNotNeededAreDroppedWithAReason) {
   ChangedFamily family;
   family.tensors["model.layers.0.self_attn.rotary_emb.inv_freq"] =
       test::float_tensor({1}, {std::numeric_limits<float>::quiet_NaN()});
-  family.tensors["model.layers.0.self_attn.extra.weight"] = test::float_tensor({1}, {0});
+  family.tensors["vision.extra.weight"] = test::float_tensor({1}, {0});
   family.tensors["model.layers.9.input_layernorm.weight"] = test::float_tensor({1}, {0});
-  family.tensors["model.layers.99999999999.x"] = test::float_tensor({1}, {0});
   const Result<ModelWeights> weights = family.load();
   ASSERT_TRUE(weights.ok()) << weights.error().message;
-  EXPECT_EQ(weights->report.dropped.size(), 4u);
+  EXPECT_EQ(weights->report.dropped.size(), 3u);
   EXPECT_EQ(reason_of(weights->report, "model.layers.0.self_attn.rotary_emb.inv_freq"),
             "computed from the configuration");
-  EXPECT_EQ(reason_of(weights->report, "model.layers.0.self_attn.extra.weight"), "unknown name");
-  EXPECT_EQ(reason_of(weights->report, "model.layers.99999999999.x"), "unknown name");
+  EXPECT_EQ(reason_of(weights->report, "vision.extra.weight"), "unknown name");
   EXPECT_EQ(reason_of(weights->report, "model.layers.9.input_layernorm.weight"),
             "layer 9 is past num_hidden_layers 4 and num_nextn_predict_layers 1");
 }
