@@ -11,14 +11,13 @@ import re
 
 HEADER = """#pragma once
 #include <cstdlib>
-#include <type_traits>
 namespace latte {
 inline const int kActiveMutation = [] {
   const char* text = std::getenv("LATTE_MUTATION");
   return text == nullptr ? 0 : std::atoi(text);
 }();
 /// Whether mutant n is the one that runs; never while a constant is evaluated, so static_assert sees the sound program.
-constexpr bool mutation(int n) { return !std::is_constant_evaluated() && n == kActiveMutation; }
+constexpr bool mutation(int n) { return !__builtin_is_constant_evaluated() && n == kActiveMutation; }
 }  // namespace latte
 """
 
