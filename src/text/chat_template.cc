@@ -56,7 +56,7 @@ Result<jinja::Value> to_value(const Json& json, int depth) {
       for (const auto& [key, item] : json.items()) {
         auto value = to_value(item, depth + 1);
         if (!value.ok()) return value.error();
-        dict->set(replace_invalid_utf8(key), std::move(*value));
+        dict->set_text(replace_invalid_utf8(key), std::move(*value));
       }
       return jinja::Value(std::shared_ptr<const jinja::Dict>(std::move(dict)));
     }

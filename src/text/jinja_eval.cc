@@ -27,9 +27,9 @@ class Evaluator {
   Result<std::string> run(const Ast& ast, const RenderInput& input) {
     auto globals = std::make_shared<Scope>();
     for (const char* name : {"range", "dict", "namespace", "raise_exception", "strftime_now"}) {
-      globals->set(name, Function{name, nullptr});
+      globals->set(runtime_, name, Function{name, nullptr});
     }
-    for (const auto& [name, value] : input.names) globals->set(name, value);
+    for (const auto& [name, value] : input.names) globals->set(runtime_, name, value);
     const ScopePtr scope = inner(globals);
     std::string out;
     run_body(ast.body, scope, out);
@@ -62,14 +62,7 @@ class Evaluator {
     Evaluator& evaluator_;
   };
 
-  void write(std::string_view text, std::string& out) {
-    if (!runtime_.charge(text.size())) return;
-    if (out.size() + text.size() > kMaxOutputBytes) {
-      runtime_.refuse(fmt::format("the output exceeds {} bytes", kMaxOutputBytes));
-      return;
-    }
-    out += text;
-  }
+  void write(std::string_view text, std::string& out) { runtime_.append(out, text); }
 
   Flow run_body(const Body& body, const ScopePtr& scope, std::string& out) {
     for (const Statement* statement : body) {
@@ -117,7 +110,7 @@ class Evaluator {
         break;
       }
       case StatementKind::kMacro:
-        if (const Macro* macro = runtime_.make_macro({&statement, scope})) scope->set(statement.text, macro);
+        if (const Macro* macro = runtime_.make_macro({&statement, scope})) scope->set(runtime_, statement.text, macro);
         break;
       case StatementKind::kCallBlock:
         if (const Macro* caller = runtime_.make_macro({&statement, scope})) {
@@ -147,11 +140,11 @@ class Evaluator {
   void assign(const Expr& target, Value value, const ScopePtr& scope) {
     if (runtime_.failed()) return;
     if (target.kind == ExprKind::kName) {
-      scope->set(target.name, std::move(value));
+      scope->set(runtime_, target.name, std::move(value));
       return;
     }
     if (target.kind == ExprKind::kAttribute) {
-      const Value* base = scope->find(target.base->name);
+      const Value* base = scope->find(runtime_, target.base->name);
       if (base == nullptr || !base->is(ValueKind::kNamespace)) {
         runtime_.refuse(
             fmt::format("cannot set {}.{}: {} is no namespace", target.base->name, target.name, target.base->name));
@@ -169,7 +162,7 @@ class Evaluator {
   }
 
   void set_attribute(Namespace& names, std::string_view name, Value value) {
-    if (Value* known = names.find(name)) {
+    if (Value* known = names.find(runtime_, name)) {
       *known = std::move(value);
     } else {
       names.attributes.emplace_back(name, std::move(value));
@@ -206,7 +199,7 @@ class Evaluator {
     for (std::size_t i = 0; loop != nullptr && i < shared->items.size() && !runtime_.failed(); ++i) {
       loop->index = i;
       const ScopePtr names = inner(scope);
-      names->set("loop", loop);
+      names->set(runtime_, "loop", loop);
       assign(*statement.target, shared->items[i], names);
       if (run_body(statement.body, names, out) == Flow::kBreak) break;
     }
@@ -228,7 +221,7 @@ class Evaluator {
       const bool known = std::any_of(definition.parameters.begin(), definition.parameters.end(),
                                      [&name = name](const Parameter& parameter) { return parameter.name == name; });
       if (name == "caller" && definition.takes_caller) {
-        names->set(name, value);
+        names->set(runtime_, name, value);
       } else if (!known) {
         extra.emplace_back(name, value);
       }
@@ -240,10 +233,11 @@ class Evaluator {
       const Parameter& parameter = definition.parameters[i];
       const Value* given = arguments.find(i, parameter.name);
       if (given != nullptr) {
-        names->set(parameter.name, *given);
+        names->set(runtime_, parameter.name, *given);
       } else {
-        names->set(parameter.name, parameter.fallback == nullptr ? Value::undefined(parameter.name)
-                                                                 : evaluate(*parameter.fallback, names));
+        names->set(
+            runtime_, parameter.name,
+            parameter.fallback == nullptr ? Value::undefined(parameter.name) : evaluate(*parameter.fallback, names));
       }
     }
     bind_extra(definition, arguments, std::move(extra), names);
@@ -261,12 +255,12 @@ class Evaluator {
     if (definition.takes_extra_positional) {
       std::vector<Value> rest;
       for (std::size_t i = count; i < arguments.positional.size(); ++i) rest.push_back(arguments.positional[i]);
-      names->set("varargs", runtime_.make_list(std::move(rest), true));
+      names->set(runtime_, "varargs", runtime_.make_list(std::move(rest), true));
     }
     if (definition.takes_extra_named) {
       Dict named;
-      for (auto& [name, value] : extra) named.set(name, std::move(value));
-      names->set("kwargs", runtime_.make_dict(std::move(named)));
+      for (auto& [name, value] : extra) named.set_text(name, std::move(value));
+      names->set(runtime_, "kwargs", runtime_.make_dict(std::move(named)));
     }
   }
 
@@ -345,17 +339,22 @@ class Evaluator {
   Value make_mapping(bool as_namespace, const Arguments& arguments) {
     Dict dict;
     for (const Value& source : arguments.positional) {
-      for (const Value& key : iterate(runtime_, source)) {
-        if (source.is_dict()) {
-          dict.set(key, *source.dict().find(key));
-        } else if (key.is_list() && key.list().items.size() == 2) {
-          dict.set(key.list().items[0], key.list().items[1]);
+      if (source.is_dict()) {
+        for (const auto& [key, value] : source.dict().entries) {
+          if (!runtime_.charge(kWorkPerElement)) return {};
+          dict.set(runtime_, key, value);
+        }
+        continue;
+      }
+      for (const Value& pair : iterate(runtime_, source)) {
+        if (pair.is_list() && pair.list().items.size() == 2) {
+          dict.set(runtime_, pair.list().items[0], pair.list().items[1]);
         } else {
           return runtime_.refuse("dict() of something that holds no pairs");
         }
       }
     }
-    for (const auto& [name, value] : arguments.named) dict.set(name, value);
+    for (const auto& [name, value] : arguments.named) dict.set_text(name, value);
     if (!as_namespace) return runtime_.make_dict(std::move(dict));
     Namespace* names = runtime_.make_namespace();
     if (names == nullptr) return {};
@@ -370,7 +369,7 @@ class Evaluator {
       case ExprKind::kConstant:
         return expr.value;
       case ExprKind::kName: {
-        const Value* found = scope->find(expr.name);
+        const Value* found = scope->find(runtime_, expr.name);
         return found == nullptr ? Value::undefined(expr.name) : *found;
       }
       case ExprKind::kList:
@@ -433,7 +432,9 @@ class Evaluator {
       }
       case ExprKind::kConcat: {
         std::string text;
-        for (const Expr* item : expr.items) text += to_text(runtime_, evaluate(*item, scope));
+        for (const Expr* item : expr.items) {
+          if (!runtime_.append(text, to_text(runtime_, evaluate(*item, scope)))) return {};
+        }
         return runtime_.make_string(std::move(text));
       }
       case ExprKind::kCompare: {
@@ -460,7 +461,7 @@ class Evaluator {
       if (key.is_dict() || (key.is_list() && !key.list().is_tuple)) {
         return runtime_.refuse(fmt::format("a {} cannot be the key of a dict", key.type_name()));
       }
-      dict.set(std::move(key), evaluate(*expr.items[i + 1], scope));
+      dict.set(runtime_, std::move(key), evaluate(*expr.items[i + 1], scope));
     }
     return runtime_.make_dict(std::move(dict));
   }

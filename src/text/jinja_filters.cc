@@ -107,8 +107,7 @@ Value indent(const Call& call) {
     if (text[at] != '\n') continue;
     const bool last_line = at + 1 == text.size();
     if (call.flag(2, "blank") || (!blank_line && !last_line)) {
-      out += prefix;
-      if (!call.runtime.charge(prefix.size() + 1)) return {};
+      if (!call.runtime.append(out, prefix)) return {};
     }
   }
   return call.runtime.make_string(std::move(out));
@@ -128,10 +127,8 @@ Value join(const Call& call) {
   std::string out;
   bool first = true;
   for (const Value& item : attributes(call, 1)) {
-    if (!std::exchange(first, false)) out += separator;
-    const std::size_t before = out.size();
-    out += to_text(call.runtime, item);
-    if (!call.runtime.charge(out.size() - before + separator.size() + 1)) return {};
+    if (!std::exchange(first, false) && !call.runtime.append(out, separator)) return {};
+    if (!call.runtime.append(out, to_text(call.runtime, item))) return {};
   }
   return call.runtime.make_string(std::move(out));
 }
@@ -218,9 +215,8 @@ Value unique(const Call& call) {
   std::vector<Value> kept;
   for (std::size_t i = 0; i < items.size() && !call.runtime.failed(); ++i) {
     const Value key = sort_key(keys[i], call.flag(0, "case_sensitive"));
-    if (!key.is_string()) call.runtime.charge(seen.entries.size());
-    if (seen.find(key) != nullptr) continue;
-    seen.set(key, nullptr);
+    if (seen.find(call.runtime, key) != nullptr) continue;
+    seen.set(call.runtime, key, nullptr);
     kept.push_back(items[i]);
   }
   return call.runtime.make_list(std::move(kept));

@@ -202,9 +202,8 @@ Value join_method(const Call& call) {
     if (!part.is_string()) {
       return call.runtime.refuse(fmt::format("join of a {}, expected str", part.type_name()));
     }
-    if (!std::exchange(first, false)) text += call.text();
-    text += part.string();
-    if (!call.runtime.charge(call.text().size() + part.string().size())) return {};
+    if (!std::exchange(first, false) && !call.runtime.append(text, call.text())) return {};
+    if (!call.runtime.append(text, part.string())) return {};
   }
   return call.runtime.make_string(std::move(text));
 }
@@ -226,9 +225,11 @@ Value pad(const Call& call, Align align) {
   const std::int64_t width = call.integer_argument(0, "width", 0);
   const Value* fill_argument = call.arguments.find(1, "fillchar");
   const std::string fill = fill_argument == nullptr ? " " : call.string_argument(1, "fillchar");
+  if (count_code_points(fill) != 1) return call.runtime.refuse("argument fillchar, expected exactly one character");
   const auto size = static_cast<std::int64_t>(count_code_points(call.text()));
   if (width <= size) return call.self;
   if (static_cast<std::size_t>(width) > kMaxOutputBytes / 4) return call.runtime.refuse("a width that is too large");
+  if (!call.runtime.charge(static_cast<std::size_t>(width))) return {};
   const std::int64_t space = width - size;
   // Python's centre puts the odd space left when the width is odd.
   const std::int64_t left = align == Align::kLeft    ? 0
@@ -369,7 +370,7 @@ const MethodTable& string_methods() {
 Value dict_get(const Call& call) {
   const Value* key = call.arguments.find(0, "key");
   if (key == nullptr) return call.runtime.refuse("get without a key");
-  const Value* found = call.self.dict().find(*key);
+  const Value* found = call.self.dict().find(call.runtime, *key);
   const Value* fallback = call.arguments.find(1, "default");
   return found != nullptr ? *found : fallback != nullptr ? *fallback : Value(nullptr);
 }
@@ -397,7 +398,7 @@ Value list_index(const Call& call) {
   const Value* wanted = call.arguments.find(0, "value");
   const auto& items = call.self.list().items;
   for (std::size_t i = 0; wanted != nullptr && i < items.size(); ++i) {
-    if (equal(items[i], *wanted)) return static_cast<std::int64_t>(i);
+    if (equal(call.runtime, items[i], *wanted)) return static_cast<std::int64_t>(i);
   }
   return call.runtime.refuse("index of a value that is not in the list");
 }
@@ -407,7 +408,7 @@ Value list_count(const Call& call) {
   if (wanted == nullptr) return call.runtime.refuse("count without a value");
   const auto& items = call.self.list().items;
   return static_cast<std::int64_t>(
-      std::count_if(items.begin(), items.end(), [&](const Value& item) { return equal(item, *wanted); }));
+      std::count_if(items.begin(), items.end(), [&](const Value& item) { return equal(call.runtime, item, *wanted); }));
 }
 
 const MethodTable& list_methods() {
@@ -425,8 +426,7 @@ Value loop_cycle(const Call& call) {
 Value loop_changed(const Call& call) {
   Loop& loop = *call.self.loop();
   const auto& now = call.arguments.positional;
-  const bool same =
-      loop.has_changed && std::equal(now.begin(), now.end(), loop.last_changed.begin(), loop.last_changed.end(), equal);
+  const bool same = loop.has_changed && equal(call.runtime, now, loop.last_changed);
   loop.has_changed = true;
   loop.last_changed = now;
   return !same;
@@ -509,8 +509,7 @@ std::string replace(Runtime& runtime, std::string_view text, std::string_view pa
     const std::size_t found = part.empty() ? from : find_text(runtime, text, part, from);
     if (found == std::string_view::npos) break;
     out.append(text.substr(from, found - from));
-    out.append(with);
-    runtime.charge(with.size() + 1);
+    if (!runtime.append(out, with) || !runtime.charge(1)) return {};
     ++count;
     from = found + part.size();
     if (part.empty()) {  // Python puts the new text before every character and at the end

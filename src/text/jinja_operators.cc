@@ -133,16 +133,17 @@ Value loop_attribute(Loop& loop, const std::string& name) {
 
 Value member(Runtime& runtime, const Value& base, const Value& key) {
   if (base.is_dict()) {
-    if (const Value* found = base.dict().find(key)) return *found;
+    if (const Value* found = base.dict().find(runtime, key)) return *found;
   } else if (base.is_list() && key.is_integral()) {
     const auto& items = base.list().items;
     std::int64_t index = key.integer();
     if (index < 0) index += static_cast<std::int64_t>(items.size());
     if (index >= 0 && index < static_cast<std::int64_t>(items.size())) return items[static_cast<std::size_t>(index)];
   } else if (base.is_string() && key.is_integral()) {
-    const Value one =
-        slice(runtime, base, key, key.integer() == -1 ? Value(nullptr) : Value(key.integer() + 1), nullptr);
-    if (one.is_string() && !one.string().empty()) return one;
+    const std::int64_t size = length(runtime, base);
+    std::int64_t index = key.integer();
+    if (index < 0) index += size;
+    if (index >= 0 && index < size) return slice(runtime, base, index, index + 1, nullptr);
   }
   return Value::undefined(key.is_string() ? key.string() : "item");
 }
@@ -179,7 +180,7 @@ bool less(Runtime& runtime, const Value& a, const Value& b) {
     const auto& left = a.list().items;
     const auto& right = b.list().items;
     for (std::size_t i = 0; i < std::min(left.size(), right.size()); ++i) {
-      if (!equal(left[i], right[i])) return less(runtime, left[i], right[i]);
+      if (!equal(runtime, left[i], right[i])) return less(runtime, left[i], right[i]);
     }
     return left.size() < right.size();
   }
@@ -189,8 +190,8 @@ bool less(Runtime& runtime, const Value& a, const Value& b) {
 
 bool compare(Runtime& runtime, std::string_view op, const Value& a, const Value& b) {
   if (!runtime.charge(8)) return false;
-  if (op == "==") return equal(a, b);
-  if (op == "!=") return !equal(a, b);
+  if (op == "==") return equal(runtime, a, b);
+  if (op == "!=") return !equal(runtime, a, b);
   if (op == "in") return contains(runtime, b, a);
   if (op == "not in") return !contains(runtime, b, a);
   if (op == "<") return less(runtime, a, b);
@@ -222,11 +223,11 @@ bool contains(Runtime& runtime, const Value& container, const Value& item) {
     runtime.refuse(fmt::format("'in' between {} and str", item.type_name()));
     return false;
   }
-  if (container.is_dict()) return container.dict().find(item) != nullptr;
+  if (container.is_dict()) return container.dict().find(runtime, item) != nullptr;
   if (container.is_list()) {
     const auto& items = container.list().items;
     runtime.charge(items.size());
-    return std::any_of(items.begin(), items.end(), [&](const Value& element) { return equal(element, item); });
+    return std::any_of(items.begin(), items.end(), [&](const Value& element) { return equal(runtime, element, item); });
   }
   runtime.refuse(fmt::format("'in' a {}, expected a str, list or dict", container.type_name()));
   return false;
@@ -267,7 +268,7 @@ Value subscript(Runtime& runtime, const Value& base, const Value& index) {
   if (runtime.failed()) return {};
   if (base.is_undefined()) return undefined_used(runtime, base);
   Value found = member(runtime, base, index);
-  if (!found.is_undefined() || !index.is_string() || (base.is_dict() && base.dict().find(index) != nullptr))
+  if (!found.is_undefined() || !index.is_string() || (base.is_dict() && base.dict().find(runtime, index) != nullptr))
     return found;
   return attribute(runtime, base, index.string());
 }
@@ -309,7 +310,7 @@ Value attribute(Runtime& runtime, const Value& base, const std::string& name) {
   if (runtime.failed()) return {};
   if (base.is_undefined()) return undefined_used(runtime, base);
   if (base.is(ValueKind::kNamespace)) {
-    const Value* found = base.name_space()->find(name);
+    const Value* found = base.name_space()->find(runtime, name);
     return found == nullptr ? Value::undefined(name) : *found;
   }
   if (base.is(ValueKind::kLoop)) return loop_attribute(*base.loop(), name);

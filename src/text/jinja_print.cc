@@ -120,7 +120,8 @@ void append_repr(Runtime& runtime, const Value& value, std::string& out) {
   } else {
     append_text(runtime, value, out);
   }
-  runtime.charge(out.size() - before + kWorkPerNode);
+  if (!runtime.charge(out.size() - before + kWorkPerNode)) return;
+  if (out.size() > kMaxOutputBytes) runtime.refuse(fmt::format("a text of more than {} bytes", kMaxOutputBytes));
 }
 
 class JsonWriter {
@@ -136,16 +137,18 @@ class JsonWriter {
   void newline(int level) {
     if (!style_.indented) return;
     out_.push_back('\n');
-    for (int i = 0; i < level; ++i) out_ += style_.indent;
-    runtime_.charge(style_.indent.size() * static_cast<std::size_t>(level));
+    for (int i = 0; i < level; ++i) {
+      if (!runtime_.append(out_, style_.indent)) return;
+    }
   }
 
   void separator(int level) {
-    out_ += style_.item_separator;
+    if (!runtime_.append(out_, style_.item_separator)) return;
     newline(level);
   }
 
   void write_string(std::string_view text) {
+    if (!runtime_.charge(text.size())) return;
     out_.push_back('"');
     for (std::size_t at = 0; at < text.size();) {
       const Utf8Step step = decode_utf8(text, at);
@@ -166,7 +169,7 @@ class JsonWriter {
       at += step.length;
     }
     out_.push_back('"');
-    runtime_.charge(text.size());
+    if (out_.size() > kMaxOutputBytes) runtime_.refuse(fmt::format("a text of more than {} bytes", kMaxOutputBytes));
   }
 
   void write_list(const List& list, int level) {
@@ -207,7 +210,7 @@ class JsonWriter {
         separator(level + 1);
       }
       write_string(key_text(entries[i]->first));
-      out_ += style_.key_separator;
+      if (!runtime_.append(out_, style_.key_separator)) return;
       write(entries[i]->second, level + 1);
     }
     if (!entries.empty()) newline(level);

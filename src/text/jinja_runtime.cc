@@ -6,7 +6,8 @@
 
 namespace latte::jinja {
 
-void Scope::set(std::string_view name, Value value) {
+void Scope::set(Runtime& runtime, std::string_view name, Value value) {
+  runtime.charge(names.size() * kWorkPerComparison);
   for (auto& [known, slot] : names) {
     if (known == name) {
       slot = std::move(value);
@@ -16,8 +17,9 @@ void Scope::set(std::string_view name, Value value) {
   names.emplace_back(name, std::move(value));
 }
 
-const Value* Scope::find(std::string_view name) const {
+const Value* Scope::find(Runtime& runtime, std::string_view name) const {
   for (const Scope* scope = this; scope != nullptr; scope = scope->parent.get()) {
+    runtime.charge((1 + scope->names.size()) * kWorkPerComparison);
     for (const auto& [known, value] : scope->names) {
       if (known == name) return &value;
     }
@@ -44,6 +46,16 @@ bool Runtime::charge(std::size_t work) {
   }
   refuse("the template takes more work than any conversation needs; it may run in circles");
   return false;
+}
+
+bool Runtime::append(std::string& text, std::string_view part) {
+  if (!charge(part.size())) return false;
+  if (part.size() > kMaxOutputBytes - std::min(text.size(), kMaxOutputBytes)) {
+    refuse(fmt::format("a text of more than {} bytes", kMaxOutputBytes));
+    return false;
+  }
+  text += part;
+  return true;
 }
 
 Value Runtime::make_string(std::string text) {

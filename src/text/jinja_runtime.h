@@ -24,6 +24,7 @@ inline constexpr std::size_t kMaxWork = std::size_t{1}
                                         << 30;         ///< bytes made and looked at, plus a fixed price per node
 inline constexpr std::size_t kWorkPerNode = 128;       ///< price of evaluating one node of the template
 inline constexpr std::size_t kWorkPerElement = 256;    ///< price of putting one value into a list or dict
+inline constexpr std::size_t kWorkPerComparison = 4;   ///< price of looking at one name, key or element
 inline constexpr int kMaxCallDepth = 400;              ///< nested evaluations
 inline constexpr int kMaxValueDepth = 150;             ///< nested lists and dicts
 inline constexpr std::size_t kMaxObjects = 1'000'000;  ///< namespaces, macros and loops
@@ -33,9 +34,10 @@ struct Scope {
   std::shared_ptr<Scope> parent;
   std::vector<std::pair<std::string, Value>> names;
 
-  void set(std::string_view name, Value value);
+  // The names looked at count against the budget.
+  void set(Runtime& runtime, std::string_view name, Value value);
   /// The value, or null when neither this scope nor an outer one has the name.
-  const Value* find(std::string_view name) const;
+  const Value* find(Runtime& runtime, std::string_view name) const;
 };
 
 /// A macro with the scope that its body looks into.
@@ -83,6 +85,10 @@ class Runtime {
 
   /// Takes work from the budget; false (and an error) when it is used up.
   bool charge(std::size_t work);
+
+  /// Adds a part to a text that grows. False (and an error) instead when the budget is used up or the text would exceed
+  /// kMaxOutputBytes.
+  bool append(std::string& text, std::string_view part);
 
   Value make_string(std::string text);
   Value make_list(std::vector<Value> items, bool is_tuple = false);

@@ -35,11 +35,11 @@ bool divisible(Runtime& runtime, const Value& value, const Value& by) {
 }
 
 // Python's "is", which templates use with none, true and false.
-bool same(const Value& a, const Value& b) {
+bool same(Runtime& runtime, const Value& a, const Value& b) {
   if (a.kind() != b.kind()) return false;
   if (a.is_list()) return &a.list() == &b.list();
   if (a.is_dict()) return &a.dict() == &b.dict();
-  return equal(a, b);
+  return equal(runtime, a, b);
 }
 
 bool is_callable(const Value& value) { return value.is(ValueKind::kFunction) || value.is(ValueKind::kMacro); }
@@ -84,7 +84,7 @@ const std::unordered_map<std::string_view, Test>& tests() {
       {"upper",
        [](Runtime& runtime, const Value& value, const Arguments&) { return string_test(runtime, value, "isupper"); }},
       {"sameas", [](Runtime& runtime, const Value& value,
-                    const Arguments& arguments) { return same(value, first_argument(runtime, arguments)); }},
+                    const Arguments& arguments) { return same(runtime, value, first_argument(runtime, arguments)); }},
       {"filter",
        [](Runtime&, const Value& value, const Arguments&) { return value.is_string() && has_filter(value.string()); }},
       {"test",

@@ -2,11 +2,16 @@
 
 #include <algorithm>
 
+#include "text/jinja_runtime.h"
 #include "text/utf8.h"
 
 namespace latte::jinja {
 
-int Value::depth() const { return is_list() ? list().depth : is_dict() ? dict().depth : 0; }
+int Value::depth() const {
+  if (is_list()) return list().depth;
+  if (is_dict()) return dict().depth;
+  return is(ValueKind::kFunction) && function().self != nullptr ? 1 + function().self->depth() : 0;
+}
 
 bool Value::truthy() const {
   switch (kind()) {
@@ -59,10 +64,10 @@ std::string_view Value::type_name() const {
   return "value";
 }
 
-const Value* Dict::find(const Value& key) const {
+const Value* Dict::find(Runtime& runtime, const Value& key) const {
   if (key.is_string()) return find_text(key.string());
   const auto found =
-      std::find_if(entries.begin(), entries.end(), [&](const auto& entry) { return equal(entry.first, key); });
+      std::find_if(entries.begin(), entries.end(), [&](const auto& entry) { return equal(runtime, entry.first, key); });
   return found == entries.end() ? nullptr : &found->second;
 }
 
@@ -71,9 +76,19 @@ const Value* Dict::find_text(std::string_view key) const {
   return found == string_keys_.end() ? nullptr : &entries[found->second].second;
 }
 
-void Dict::set(Value key, Value value) {
-  depth = std::max(depth, 1 + value.depth());
-  if (const Value* known = find(key)) {
+void Dict::set(Runtime& runtime, Value key, Value value) {
+  const Value* known = find(runtime, key);
+  put(known, std::move(key), std::move(value));
+}
+
+void Dict::set_text(std::string key, Value value) {
+  const Value* known = find_text(key);
+  put(known, std::move(key), std::move(value));
+}
+
+void Dict::put(const Value* known, Value key, Value value) {
+  depth = std::max({depth, 1 + key.depth(), 1 + value.depth()});
+  if (known != nullptr) {
     *const_cast<Value*>(known) = std::move(value);
     return;
   }
@@ -81,28 +96,30 @@ void Dict::set(Value key, Value value) {
   entries.emplace_back(std::move(key), std::move(value));
 }
 
-Value* Namespace::find(std::string_view name) {
+Value* Namespace::find(Runtime& runtime, std::string_view name) {
   const auto found = std::find_if(attributes.begin(), attributes.end(),
                                   [&](const auto& attribute) { return attribute.first == name; });
+  runtime.charge(static_cast<std::size_t>(found - attributes.begin()) * kWorkPerComparison);
   return found == attributes.end() ? nullptr : &found->second;
 }
 
-bool equal(const Value& a, const Value& b) {
+bool equal(Runtime& runtime, const Value& a, const Value& b) {
+  if (!runtime.charge(kWorkPerComparison)) return false;
   if (a.is_integral() && b.is_integral()) return a.integer() == b.integer();
   if (a.is_number() && b.is_number()) return a.number() == b.number();
   if (a.kind() != b.kind()) return false;
   switch (a.kind()) {
     case ValueKind::kString:
-      return a.string() == b.string();
+      return a.string().size() == b.string().size() && runtime.charge(a.string().size() / 8) &&
+             a.string() == b.string();
     case ValueKind::kList:
-      return a.list().is_tuple == b.list().is_tuple && std::equal(a.list().items.begin(), a.list().items.end(),
-                                                                  b.list().items.begin(), b.list().items.end(), equal);
+      return a.list().is_tuple == b.list().is_tuple && equal(runtime, a.list().items, b.list().items);
     case ValueKind::kDict: {
       const auto& entries = a.dict().entries;
       return entries.size() == b.dict().entries.size() &&
              std::all_of(entries.begin(), entries.end(), [&](const auto& entry) {
-               const Value* other = b.dict().find(entry.first);
-               return other != nullptr && equal(entry.second, *other);
+               const Value* other = b.dict().find(runtime, entry.first);
+               return other != nullptr && equal(runtime, entry.second, *other);
              });
     }
     case ValueKind::kNamespace:
@@ -116,6 +133,11 @@ bool equal(const Value& a, const Value& b) {
     default:
       return true;
   }
+}
+
+bool equal(Runtime& runtime, const std::vector<Value>& a, const std::vector<Value>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [&](const Value& left, const Value& right) { return equal(runtime, left, right); });
 }
 
 std::vector<Value> characters(std::string_view text) {

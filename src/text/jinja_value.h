@@ -17,6 +17,7 @@ struct Dict;
 struct Namespace;
 struct Macro;
 struct Loop;
+class Runtime;
 
 /// A name or member that is not there; prints as nothing, counts as false, cannot be looked into.
 struct Undefined {
@@ -94,7 +95,7 @@ class Value {
   /// Of any number.
   double number() const { return is(ValueKind::kFloat) ? std::get<double>(data_) : static_cast<double>(integer()); }
 
-  /// Levels of lists and dicts in the value; 0 for what is neither.
+  /// Levels of lists, dicts and methods bound to one in the value; 0 for what is none of them.
   int depth() const;
 
   /// Python's truth of the value.
@@ -125,14 +126,17 @@ struct Dict {
   std::vector<std::pair<Value, Value>> entries;
   int depth = 1;
 
-  /// The value of a key, or null.
-  const Value* find(const Value& key) const;
+  /// The value of a key, or null. Keys that are no strings are compared one by one, at the budget's expense.
+  const Value* find(Runtime& runtime, const Value& key) const;
   const Value* find_text(std::string_view key) const;
 
   /// Adds an entry or replaces its value.
-  void set(Value key, Value value);
+  void set(Runtime& runtime, Value key, Value value);
+  void set_text(std::string key, Value value);
 
  private:
+  void put(const Value* known, Value key, Value value);
+
   std::unordered_map<std::string, std::size_t> string_keys_;  // key to place in entries
 };
 
@@ -140,11 +144,14 @@ struct Dict {
 struct Namespace {
   std::vector<std::pair<std::string, Value>> attributes;
 
-  Value* find(std::string_view name);
+  /// The attribute, or null. The attributes looked at count against the budget.
+  Value* find(Runtime& runtime, std::string_view name);
 };
 
-/// Python's ==. Deep; the depth of values is bounded.
-bool equal(const Value& a, const Value& b);
+/// Python's ==. Deep, and values may share their parts, so all that is compared counts against the budget; false when
+/// that is used up.
+bool equal(Runtime& runtime, const Value& a, const Value& b);
+bool equal(Runtime& runtime, const std::vector<Value>& a, const std::vector<Value>& b);
 
 /// A string of 1 to 4 bytes for each character of a valid UTF-8 text.
 std::vector<Value> characters(std::string_view text);

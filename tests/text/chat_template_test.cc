@@ -166,6 +166,79 @@ TEST(ChatTemplate, SearchIsLinear) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
 }
 
+// Ends in an error of the template within seconds.
+void expect_refused(const std::string& source, const std::string& reason) {
+  const auto start = std::chrono::steady_clock::now();
+  const std::string message = error_of(source);
+  EXPECT_EQ(message.rfind("chat_template.jinja: ", 0), 0u) << source.substr(0, 80) << ": " << message;
+  EXPECT_NE(message.find(reason), std::string::npos) << source.substr(0, 80) << ": " << message;
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20)) << source.substr(0, 80);
+}
+
+TEST(ChatTemplate, KeyThatDoesNotEqualItselfIsCopied) {
+  EXPECT_EQ(render("{% set x = 1e308*10 %}{{ dict({x-x: 1}) }}").value(), "{nan: 1}");
+}
+
+TEST(ChatTemplate, BoundMethodsAndKeysCountAsNesting) {
+  expect_refused("{% set ns=namespace(x=[]) %}{% for i in range(99999) %}{% set ns.x=[ns.x.copy] %}{% endfor %}",
+                 "nested too deep");
+  expect_refused("{% set ns=namespace(x=1) %}{% for i in range(99999) %}{% set ns.x={(ns.x,): 1} %}{% endfor %}",
+                 "nested too deep");
+  expect_refused("{% set ns=namespace(x=1) %}{% for i in range(99999) %}{% set ns.x=dict([([ns.x], 1)]) %}{% endfor %}",
+                 "nested too deep");
+}
+
+TEST(ChatTemplate, PaddingTakesOneCharacter) {
+  EXPECT_EQ(render("{{ 'x'.rjust(3, '\u00e9') }}").value(), "\u00e9\u00e9x");
+  expect_refused("{{ 'x'.ljust(3, 'ab') }}", "exactly one character");
+  expect_refused("{{ 'x'.center(3, '') }}", "exactly one character");
+  expect_refused("{{ 'x'.rjust(9999999, 'y' * 9999999) }}", "exactly one character");
+}
+
+TEST(ChatTemplate, TextsAreChargedBeforeTheyGrow) {
+  std::string parts = "{% set a = 'x' * 40000000 %}{{ a";
+  for (int i = 0; i < 200; ++i) parts += " ~ a";
+  expect_refused(parts + " }}", "a text of more than");
+  const std::string wide = "{% set a = 'x' * 40000000 %}";
+  expect_refused(wide + "{{ [[[[1, 2], 3], 4], 5]|tojson(indent=a) }}", "a text of more than");
+  expect_refused(wide + "{{ range(50)|list|tojson(separators=(a, ':')) }}", "a text of more than");
+  expect_refused(wide + "{{ {'a': 1, 'b': 2, 'c': 3}|tojson(separators=(',', a)) }}", "a text of more than");
+}
+
+TEST(ChatTemplate, IndexAtTheEdgeOfIntegersIsUndefined) {
+  EXPECT_EQ(render("{{ 'abc'[9223372036854775807] }}{{ 'abc'[-9223372036854775807 - 1] }}{{ 'abc'[3] }}|"
+                   "{{ 'abc'[-1] }}{{ 'abc'[-3] }}{{ 'abc'[2] }}")
+                .value(),
+            "|cac");
+}
+
+TEST(ChatTemplate, LookingThroughNamesAndKeysCountsAsWork) {
+  std::string names;
+  std::string attributes = "{% set ns = namespace() %}";
+  std::string keys = "{% set d = {";
+  for (int i = 0; i < 20'000; ++i) {
+    const std::string number = std::to_string(i);
+    names += "{% set n" + number + "=1 %}";
+    attributes += "{% set ns.n" + number + "=1 %}";
+    if (i < 2'000) keys += number + ":1,";
+  }
+  keys += "} %}";
+  const auto repeated = [](const std::string& body) { return "{% for i in range(99999) %}" + body + "{% endfor %}"; };
+  expect_refused(names + repeated("{% if absent %}{% endif %}"), "more work than");
+  expect_refused(attributes + repeated("{% if ns.absent %}{% endif %}"), "more work than");
+  std::string lookups;
+  for (int i = 0; i < 6; ++i) lookups += "{% if d[-1] %}{% endif %}";
+  expect_refused(keys + repeated(lookups), "more work than");
+  expect_refused(keys + repeated("{% if dict(d) %}{% endif %}"), "more work than");
+}
+
+TEST(ChatTemplate, ComparingSharedPartsCountsAsWork) {
+  expect_refused(
+      "{% set ns=namespace(a=[1],b=[1]) %}{% for i in range(99) %}{% set ns.a=[ns.a,ns.a] %}"
+      "{% set ns.b=[ns.b,ns.b] %}{% endfor %}{{ ns.a == ns.b }}",
+      "more work than");
+}
+
 TEST(ChatTemplate, UnlikelyIntegersKeepTheirEdges) {
   EXPECT_EQ(render("{{ (-9223372036854775807 - 1) % -1 }} {{ 7 // -1 }} {{ -9223372036854775807 }}").value(),
             "0 -7 -9223372036854775807");
