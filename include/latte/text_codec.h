@@ -44,8 +44,9 @@ class TextCodec {
   bool has_template() const;
   /// The rendered prompt, byte for byte. Errors: no template, JSON that does not parse, the template's own refusal.
   Result<std::string> apply_template(const ChatRequest& request) const;
-  /// Ids of the rendered prompt. Special tokens match where the template wrote them and nowhere else: the messages of
-  /// users cannot forge a role.
+  /// Ids of the rendered prompt. Special tokens match where the template wrote them; those that a message spells are
+  /// text, so that no message can forge a role. Tags such as <think> in a message of the assistant stay tokens. Errors:
+  /// a message spells a special token and the template rewrites its characters.
   Result<std::vector<std::int32_t>> encode_chat(const ChatRequest& request) const;
 
  private:

@@ -1,12 +1,12 @@
 #include "latte/text_codec.h"
 
-#include <algorithm>
-#include <array>
+#include <ctime>
 
 #include "api/model_lookup.h"
 #include "base/fail.h"
 #include "decode/open_model.h"
 #include "text/json_text.h"
+#include "text/stand_ins.h"
 
 namespace latte {
 namespace {
@@ -42,62 +42,53 @@ Result<std::string> render(const TextCodecState& state, const ChatInput& input) 
   return state.chat_template->render(input);
 }
 
-/// Two characters of the private use area that `text` does not hold, as UTF-8.
-std::array<std::string, 2> absent_marks(std::string_view text) {
-  std::array<std::string, 2> marks;
-  std::size_t found = 0;
-  for (unsigned code = 0xE000; code < 0xF8FF && found < marks.size(); ++code) {
-    const std::string mark = {static_cast<char>(0xE0 | (code >> 12)), static_cast<char>(0x80 | ((code >> 6) & 0x3F)),
-                              static_cast<char>(0x80 | (code & 0x3F))};
-    if (text.find(mark) == std::string_view::npos) marks[found++] = mark;
-  }
-  return marks;
-}
-
-/// Puts marks around every text in `value` that holds the spelling of a special token. True when there was one.
-Result<bool> mark_forgeries(const Tokenizer& tokenizer, const std::array<std::string, 2>& marks, Ordered& value) {
-  bool any = false;
+/// `value` with every text and key hidden from special tokens. Tags such as <think> stay in what the assistant said:
+/// the model wrote them as tokens and templates look for them.
+Result<Ordered> hidden(const Tokenizer& tokenizer, const Ordered& value, bool keep_tags, StandIns& stand_ins) {
   if (value.is_string()) {
-    auto& text = value.get_ref<std::string&>();
-    const auto plain = tokenizer.encode(text, {.match_special = false, .add_bos = false});
-    const auto special = tokenizer.encode(text, {.match_special = true, .add_bos = false});
-    if (!plain.ok()) return plain.error();
-    if (!special.ok()) return special.error();
-    if (*plain == *special) return false;
-    text = marks[0] + text + marks[1];
-    return true;
+    Result<std::string> text = tokenizer.hide_tokens(value.get_ref<const std::string&>(), keep_tags, stand_ins);
+    if (!text.ok()) return text.error();
+    return Ordered(std::move(*text));
   }
-  if (!value.is_structured()) return false;
-  for (auto& [key, part] : value.items()) {
-    if (key == "role") continue;
-    const Result<bool> marked = mark_forgeries(tokenizer, marks, part);
-    if (!marked.ok()) return marked.error();
-    any = any || *marked;
+  if (!value.is_structured()) return value;
+  Ordered parts = value.is_array() ? Ordered::array() : Ordered::object();
+  for (const auto& [key, item] : value.items()) {
+    Result<Ordered> part = hidden(tokenizer, item, keep_tags, stand_ins);
+    if (!part.ok()) return part.error();
+    if (value.is_array()) {
+      parts.push_back(std::move(*part));
+      continue;
+    }
+    const Result<std::string> name = tokenizer.hide_tokens(key, keep_tags, stand_ins);
+    if (!name.ok()) return name.error();
+    parts[*name] = std::move(*part);
   }
-  return any;
+  return parts;
 }
 
-/// Ids of a rendered prompt: inside the marks special tokens are text, outside they are tokens.
-Result<std::vector<std::int32_t>> encode_marked(const Tokenizer& tokenizer, const std::array<std::string, 2>& marks,
-                                                std::string_view text) {
-  std::vector<std::int32_t> ids;
-  bool inside = false;
-  while (true) {
-    const std::size_t end = text.find(marks[inside ? 1 : 0]);
-    const auto part = tokenizer.encode(text.substr(0, end), {.match_special = !inside, .add_bos = false});
-    if (!part.ok()) return part.error();
-    ids.insert(ids.end(), part->begin(), part->end());
-    if (end == std::string_view::npos) break;
-    text.remove_prefix(end + marks[0].size());
-    inside = !inside;
+/// A prompt in which what the messages say holds stand-ins.
+struct HiddenPrompt {
+  std::string text;
+  StandIns stand_ins;
+};
+
+/// Renders the messages with stand-ins that no text in `avoided` holds.
+Result<HiddenPrompt> render_hidden(const TextCodecState& state, ChatInput input, const std::string& avoided) {
+  HiddenPrompt prompt;
+  prompt.stand_ins.avoid(avoided);
+  for (Ordered& message : input.messages) {
+    const bool keep_tags = message.is_object() && message.contains("role") && message.at("role") == "assistant";
+    Result<Ordered> safe = hidden(state.tokenizer, message, keep_tags, prompt.stand_ins);
+    if (!safe.ok()) return safe.error();
+    message = std::move(*safe);
   }
-  if (inside) {
-    return fail(ErrorKind::kInvalidInput,
-                "[chat] a message holds the text of a special token and the template cuts messages apart, expected one "
-                "without");
-  }
-  return ids;
+  Result<std::string> text = render(state, input);
+  if (!text.ok()) return text.error();
+  prompt.text = std::move(*text);
+  return prompt;
 }
+
+std::string json_text(const Ordered& value) { return value.dump(-1, ' ', false, Ordered::error_handler_t::replace); }
 
 }  // namespace
 
@@ -134,14 +125,22 @@ Result<std::string> TextCodec::apply_template(const ChatRequest& request) const 
 Result<std::vector<std::int32_t>> TextCodec::encode_chat(const ChatRequest& request) const {
   Result<ChatInput> input = parse_request(request);
   if (!input.ok()) return input.error();
-  const std::array<std::string, 2> marks =
-      absent_marks(input->messages.dump(-1, ' ', false, Ordered::error_handler_t::replace));
-  const Result<bool> forged = mark_forgeries(state_->tokenizer, marks, input->messages);
-  if (!forged.ok()) return forged.error();
-  const Result<std::string> prompt = render(*state_, *input);
+  input->now = std::time(nullptr);
+  const std::string given = json_text(input->messages) + json_text(input->tools) + json_text(input->kwargs);
+  const Result<HiddenPrompt> prompt = render_hidden(*state_, *input, given);
   if (!prompt.ok()) return prompt.error();
-  if (!*forged) return state_->tokenizer.encode(*prompt, {.match_special = true, .add_bos = false});
-  return encode_marked(state_->tokenizer, marks, *prompt);
+  if (!prompt->stand_ins.empty()) {
+    // A template that writes a stand-in some other way, as an escape say, writes another text for other stand-ins.
+    const Result<HiddenPrompt> other = render_hidden(*state_, *input, given + prompt->stand_ins.all());
+    if (!other.ok()) return other.error();
+    if (prompt->stand_ins.reveal(prompt->text) != other->stand_ins.reveal(other->text)) {
+      return fail(ErrorKind::kInvalidInput,
+                  "[chat] a message holds the text of a special token and the template rewrites its characters, "
+                  "expected a message without one");
+    }
+  }
+  const StandIns* stand_ins = prompt->stand_ins.empty() ? nullptr : &prompt->stand_ins;
+  return state_->tokenizer.encode(prompt->text, {.match_special = true, .add_bos = false, .stand_ins = stand_ins});
 }
 
 }  // namespace latte

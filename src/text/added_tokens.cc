@@ -1,6 +1,7 @@
 #include "text/added_tokens.h"
 
 #include <algorithm>
+#include <cctype>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <unordered_set>
@@ -45,6 +46,14 @@ Result<AddedToken> parse_added_token(const nlohmann::json& entry, const std::str
   return token;
 }
 
+// A part of a token that ordinary words do not begin or end with: whole characters, one of them neither a letter, a
+// digit nor white space of ASCII.
+bool is_mark(std::string_view part) {
+  return is_valid_utf8(part) && std::any_of(part.begin(), part.end(), [](char c) {
+           return (static_cast<unsigned char>(c) & 0x80) != 0 || std::ispunct(static_cast<unsigned char>(c)) != 0;
+         });
+}
+
 }  // namespace
 
 Result<std::vector<AddedToken>> parse_added_tokens(const nlohmann::json& entry, std::string_view file,
@@ -69,6 +78,16 @@ Result<std::vector<AddedToken>> parse_added_tokens(const nlohmann::json& entry, 
   return tokens;
 }
 
+bool AddedToken::is_tag() const {
+  std::string_view name = content;
+  if (special || name.size() < 3 || name.front() != '<' || name.back() != '>') return false;
+  name = name.substr(1, name.size() - 2);
+  if (name.starts_with('/')) name.remove_prefix(1);
+  return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+  });
+}
+
 void AddedTokenMatcher::add(const AddedToken& token, std::string content) {
   if (content.empty()) return;
   auto& lengths = lengths_[static_cast<unsigned char>(content[0])];
@@ -76,6 +95,8 @@ void AddedTokenMatcher::add(const AddedToken& token, std::string content) {
     lengths.push_back(content.size());
     std::sort(lengths.begin(), lengths.end(), std::greater<>());
   }
+  last_bytes_[static_cast<unsigned char>(content.back())] = true;
+  longest_ = std::max(longest_, content.size());
   tokens_.emplace(std::move(content), token);
 }
 
@@ -88,6 +109,36 @@ const AddedToken* AddedTokenMatcher::longest_at(std::string_view text, std::size
     return &found->second;
   }
   return nullptr;
+}
+
+void AddedTokenMatcher::add_places(std::string_view text, bool keep_tags, std::vector<std::size_t>& places) const {
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    for (const std::size_t length : lengths_[static_cast<unsigned char>(text[at])]) {
+      if (length > text.size() - at) continue;
+      const auto found = tokens_.find(std::string(text.substr(at, length)));
+      if (found == tokens_.end() || (keep_tags && found->second.is_tag())) continue;
+      places.push_back(at);
+      break;
+    }
+  }
+  const auto any = [&](auto matches) {
+    return std::any_of(tokens_.begin(), tokens_.end(), [&](const auto& entry) {
+      return !(keep_tags && entry.second.is_tag()) && matches(std::string_view(entry.first));
+    });
+  };
+  const std::size_t longest = std::min(text.size(), longest_);
+  for (std::size_t size = 1; size <= longest; ++size) {
+    const std::string_view tail = text.substr(text.size() - size);
+    if (!lengths_[static_cast<unsigned char>(tail.front())].empty() && is_mark(tail) &&
+        any([&](std::string_view content) { return content.size() > size && content.starts_with(tail); })) {
+      places.push_back(text.size() - size);
+    }
+    const std::string_view head = text.substr(0, size);
+    if (last_bytes_[static_cast<unsigned char>(head.back())] && is_mark(head) &&
+        any([&](std::string_view content) { return content.size() > size && content.ends_with(head); })) {
+      places.push_back(previous_code_point(text, size));
+    }
+  }
 }
 
 std::vector<AddedTokenMatcher::Match> AddedTokenMatcher::find_all(std::string_view text) const {

@@ -21,6 +21,10 @@ struct AddedToken {
   bool lstrip = false;       ///< takes the white space before it along
   bool rstrip = false;       ///< takes the white space after it along
   bool single_word = false;  ///< matches only where no word character touches it
+
+  /// True for a mark within a turn, such as <think>, that is no control token: "<" or "</", letters or underscores,
+  /// ">".
+  bool is_tag() const;
 };
 
 /// Reads the `added_tokens` entry (null for none). Errors name the entry and its place: a missing or wrong member, an
@@ -39,6 +43,10 @@ class AddedTokenMatcher {
   void add(const AddedToken& token, std::string content);
   bool empty() const { return tokens_.empty(); }
 
+  /// Adds the places of characters at which the spelling of a token begins, or may begin or end once another text
+  /// stands beside this one. `keep_tags` leaves out tokens that are tags.
+  void add_places(std::string_view text, bool keep_tags, std::vector<std::size_t>& places) const;
+
   /// Matches in a valid UTF-8 text, ascending, without overlap.
   std::vector<Match> find_all(std::string_view text) const;
 
@@ -46,6 +54,8 @@ class AddedTokenMatcher {
   const AddedToken* longest_at(std::string_view text, std::size_t at, std::size_t& length) const;
 
   std::unordered_map<std::string, AddedToken> tokens_;
+  std::vector<bool> last_bytes_ = std::vector<bool>(256);  // true for a byte that a content ends with
+  std::size_t longest_ = 0;
   std::vector<std::vector<std::size_t>> lengths_{256};  // by first byte: lengths of the contents, longest first
 };
 

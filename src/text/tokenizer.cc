@@ -1,5 +1,6 @@
 #include "text/tokenizer.h"
 
+#include <algorithm>
 #include <limits>
 #include <unordered_map>
 
@@ -11,6 +12,7 @@
 #include "text/normalizer.h"
 #include "text/pre_tokenizer.h"
 #include "text/sentence_tokens.h"
+#include "text/stand_ins.h"
 #include "text/tokenizer_json.h"
 #include "text/utf8.h"
 #include "text/vocabulary.h"
@@ -30,9 +32,9 @@ struct Tokenizer::State {
   Status build_model(TokenizerJson& source, std::string_view file);
   Status build_merges(const TokenizerJson& source, std::string_view file);
   Status build_added_tokens(const nlohmann::json& entry, std::string_view file);
-  Status encode_raw(std::string_view text, bool match_special, std::vector<std::int32_t>& ids) const;
-  Status encode_segment(std::string_view text, bool match_special, std::vector<std::int32_t>& ids) const;
-  Status encode_plain(std::string_view text, std::vector<std::int32_t>& ids) const;
+  Status encode_raw(std::string_view text, const EncodeOptions& options, std::vector<std::int32_t>& ids) const;
+  Status encode_segment(std::string_view text, const EncodeOptions& options, std::vector<std::int32_t>& ids) const;
+  Status encode_plain(std::string_view text, const StandIns* stand_ins, std::vector<std::int32_t>& ids) const;
 };
 
 namespace {
@@ -159,21 +161,22 @@ Status Tokenizer::State::build_added_tokens(const nlohmann::json& entry, std::st
   return {};
 }
 
-Status Tokenizer::State::encode_raw(std::string_view text, bool match_special, std::vector<std::int32_t>& ids) const {
+Status Tokenizer::State::encode_raw(std::string_view text, const EncodeOptions& options,
+                                    std::vector<std::int32_t>& ids) const {
   std::size_t from = 0;
-  if (match_special && !raw_tokens.empty()) {
+  if (options.match_special && !raw_tokens.empty()) {
     for (const AddedTokenMatcher::Match& match : raw_tokens.find_all(text)) {
-      const Status before = encode_segment(text.substr(from, match.span.begin - from), true, ids);
+      const Status before = encode_segment(text.substr(from, match.span.begin - from), options, ids);
       if (!before.ok()) return before;
       ids.push_back(match.id);
       from = match.span.end;
     }
   }
-  return encode_segment(text.substr(from), match_special, ids);
+  return encode_segment(text.substr(from), options, ids);
 }
 
 // A text without raw added tokens: normalise it, then look for the others.
-Status Tokenizer::State::encode_segment(std::string_view text, bool match_special,
+Status Tokenizer::State::encode_segment(std::string_view text, const EncodeOptions& options,
                                         std::vector<std::int32_t>& ids) const {
   std::string owned;
   if (normalizer.changes_text()) {
@@ -183,20 +186,26 @@ Status Tokenizer::State::encode_segment(std::string_view text, bool match_specia
     text = owned;
   }
   std::size_t from = 0;
-  if (match_special && !normalized_tokens.empty()) {
+  if (options.match_special && !normalized_tokens.empty()) {
     for (const AddedTokenMatcher::Match& match : normalized_tokens.find_all(text)) {
-      const Status before = encode_plain(text.substr(from, match.span.begin - from), ids);
+      const Status before = encode_plain(text.substr(from, match.span.begin - from), options.stand_ins, ids);
       if (!before.ok()) return before;
       ids.push_back(match.id);
       from = match.span.end;
     }
   }
-  return encode_plain(text.substr(from), ids);
+  return encode_plain(text.substr(from), options.stand_ins, ids);
 }
 
-Status Tokenizer::State::encode_plain(std::string_view text, std::vector<std::int32_t>& ids) const {
+Status Tokenizer::State::encode_plain(std::string_view text, const StandIns* stand_ins,
+                                      std::vector<std::int32_t>& ids) const {
   if (text.size() > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max() / 2)) {
     return fail(ErrorKind::kInvalidInput, "a text of {} bytes, expected at most 1 GiB; split it", text.size());
+  }
+  std::string revealed;
+  if (stand_ins != nullptr) {
+    revealed = stand_ins->reveal(text);
+    text = revealed;
   }
   const auto split = pre_tokenizer.split(text);
   if (!split.ok()) return split.error();
@@ -288,11 +297,31 @@ Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text, const
     text = replaced;
   }
   std::vector<std::int32_t> ids;
-  const Status encoded = state_->encode_raw(text, options.match_special, ids);
+  const Status encoded = state_->encode_raw(text, options, ids);
   if (!encoded.ok()) return encoded.error();
   const auto bos = state_->sentence.bos;
   if (options.add_bos && bos.has_value() && (ids.empty() || ids.front() != *bos)) ids.insert(ids.begin(), *bos);
   return ids;
+}
+
+Result<std::string> Tokenizer::hide_tokens(std::string_view text, bool keep_tags, StandIns& stand_ins) const {
+  const std::string valid = replace_invalid_utf8(text);
+  std::vector<std::size_t> places;
+  state_->raw_tokens.add_places(valid, keep_tags, places);
+  state_->normalized_tokens.add_places(valid, keep_tags, places);
+  std::sort(places.begin(), places.end());
+  places.erase(std::unique(places.begin(), places.end()), places.end());
+  Result<std::string> hidden = stand_ins.hide(valid, places);
+  if (!hidden.ok() || !state_->normalizer.changes_text()) return hidden;
+  // Normalisation may spell a token out of other characters; then none of them stays.
+  auto normalized = state_->normalizer.apply(*hidden);
+  if (!normalized.ok()) return normalized.error();
+  std::vector<std::size_t> made;
+  state_->normalized_tokens.add_places(*normalized, keep_tags, made);
+  if (made.empty()) return hidden;
+  places.clear();
+  for (std::size_t at = 0; at < valid.size(); at += decode_utf8(valid, at).length) places.push_back(at);
+  return stand_ins.hide(valid, places);
 }
 
 std::string Tokenizer::decode(std::span<const std::int32_t> ids, bool skip_special) const {

@@ -13,6 +13,8 @@
 
 namespace latte {
 
+class StandIns;
+
 /// How a text becomes ids.
 struct EncodeOptions {
   /// Added tokens (special or not) written out in the text become their ids. Off for text that users write: it can
@@ -20,6 +22,8 @@ struct EncodeOptions {
   bool match_special = false;
   /// The beginning-of-sequence token comes first, unless the text brings it along. Ignored when the model has none.
   bool add_bos = false;
+  /// Characters that stand for others until the added tokens are found; null for none.
+  const StandIns* stand_ins = nullptr;
 };
 
 /// A byte-level BPE tokenizer read from tokenizer.json and tokenizer_config.json; gives the ids of the `tokenizers`
@@ -38,6 +42,11 @@ class Tokenizer {
   /// Ids of a text; each ill-formed UTF-8 sequence in it counts as U+FFFD. Errors: a regular expression of the model
   /// that backtracks without end on this text.
   Result<std::vector<std::int32_t>> encode(std::string_view text, const EncodeOptions& options = {}) const;
+
+  /// `text` with stand-ins where an added token is spelled, or would be with another text beside it: encoded with
+  /// them, no added token matches within. `keep_tags` lets tags such as <think> stay tokens. The same text when there
+  /// is nothing to hide. Errors: no character is left to stand in.
+  Result<std::string> hide_tokens(std::string_view text, bool keep_tags, StandIns& stand_ins) const;
 
   /// Text of ids: the bytes of all tokens put together, then U+FFFD for what is no UTF-8. An id without a token adds
   /// nothing; ask `contains` first where that matters. `skip_special` leaves special tokens out.
