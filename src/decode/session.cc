@@ -108,7 +108,7 @@ Status SessionState::keep_common_prefix(std::span<const TokenId> prompt) {
   const std::size_t bound = std::min(cached, prompt.size());
   const auto [mine, theirs] =
       std::mismatch(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(bound), prompt.begin());
-  return rewind_to(std::min(static_cast<int>(mine - tokens.begin()), static_cast<int>(prompt.size()) - 1));
+  return cut_to(std::min(static_cast<int>(mine - tokens.begin()), static_cast<int>(prompt.size()) - 1));
 }
 
 Result<GenerateResult> SessionState::run(std::span<const TokenId> prompt, const RunOptions& options,
@@ -210,7 +210,7 @@ Status SessionState::logits(std::span<const TokenId> ids, const LogitsOptions& o
     return fail(ErrorKind::kUnsupported, "[logits] MTP logits asked of {}, which has no MTP layer ({})",
                 model->info.model_directory, model->model.weights.report.mtp_reason);
   }
-  if (Status emptied = rewind_to(0); !emptied.ok()) return emptied;
+  if (Status emptied = cut_to(0); !emptied.ok()) return emptied;
   std::optional<MtpSequence> mtp;
   if (on_mtp) mtp.emplace(model->model, *model->backend, model->sequence, sequence.scratch());
   const Status done = evaluate({.main = sequence,
@@ -225,6 +225,12 @@ Status SessionState::logits(std::span<const TokenId> ids, const LogitsOptions& o
 }
 
 Status SessionState::rewind_to(int length) {
+  const std::lock_guard<std::mutex> turn(model->busy);
+  return cut_to(length);
+}
+
+/// rewind_to for who holds the device already.
+Status SessionState::cut_to(int length) {
   if (!sequence.can_rewind_to(length)) {
     return fail(ErrorKind::kInvalidInput, "[session] rewind to {} tokens of {}, expected a length the cache holds",
                 length, sequence.length());
@@ -238,6 +244,7 @@ Status SessionState::rewind_to(int length) {
 std::shared_ptr<const SnapshotState> SessionState::snapshot() const {
   const std::lock_guard<std::mutex> turn(model->busy);
   const auto taken = std::make_shared<SnapshotState>();
+  taken->model = model;
   taken->tokens = tokens;
   taken->generated_from = generated_from;
   taken->cache = sequence.cache().snapshot();
@@ -257,6 +264,11 @@ MtpSnapshot SessionState::mtp_snapshot() const {
 
 Status SessionState::restore(const SnapshotState& snapshot) {
   const std::lock_guard<std::mutex> turn(model->busy);
+  if (snapshot.model.owner_before(model) || model.owner_before(snapshot.model)) {
+    return fail(ErrorKind::kInvalidInput,
+                "[session] a snapshot of another engine's model, expected one of {}: read the prompt anew",
+                model->info.model_directory);
+  }
   if (Status restored = sequence.cache().restore(snapshot.cache); !restored.ok()) return restored;
   tokens = snapshot.tokens;
   generated_from = snapshot.generated_from;

@@ -24,7 +24,8 @@ struct MtpSnapshot {
 
 /// What a Snapshot shares.
 struct SnapshotState {
-  std::vector<TokenId> tokens;  ///< fed ones first, then perhaps one that was emitted and not fed
+  std::weak_ptr<const OpenModel> model;  ///< whose rows these are
+  std::vector<TokenId> tokens;           ///< fed ones first, then perhaps one that was emitted and not fed
   int generated_from = 0;
   LatentSnapshot cache;
   std::optional<MtpSnapshot> mtp;  ///< of a session that drafts with it; other drafters find their way from the tokens
@@ -58,6 +59,7 @@ struct SessionState {
 
  private:
   SessionState(std::shared_ptr<OpenModel> opened, SpecType chosen, int most_drafts);
+  Status cut_to(int length);
   Status keep_common_prefix(std::span<const TokenId> prompt);
   MtpSnapshot mtp_snapshot() const;
   Status restore_drafter(const SnapshotState& snapshot);

@@ -119,7 +119,13 @@ class SpeculativeLoop {
     block_.assign(1, tokens().back());
     if (Status drafted = propose(draft_room(rows)); !drafted.ok()) return abandon(drafted.error(), rows);
 
-    const Result<StepResult> verified = verify();
+    Result<StepResult> verified = verify();
+    if (!verified.ok() && verified.error().kind == ErrorKind::kNumeric && block_.size() > 1) {
+      // The broken row may be one of a draft that plain decoding would never feed: the current token decides alone.
+      block_.erase(block_.begin() + 1, block_.end());
+      if (Status rewound = rewind_target(rows); !rewound.ok()) return abandon(rewound.error(), rows);
+      verified = verify();
+    }
     if (!verified.ok()) return abandon(verified.error(), rows);
     const Result<int> emitted = judge(verified->logits);
     if (!emitted.ok()) return abandon(emitted.error(), rows);
@@ -144,7 +150,7 @@ class SpeculativeLoop {
     const TimeInto time(stats_.draft_seconds);
     const Result<std::span<const TokenId>> drafts =
         drafter()->draft({.tokens = tokens(), .max_drafts = max_drafts, .sampler = &request_.sampler});
-    if (!drafts.ok()) return drafts.error();
+    if (!drafts.ok()) return forgive_drafter(drafts.error());
     expects(drafts->size() <= static_cast<std::size_t>(max_drafts), "a drafter proposes no more than it was asked for");
     for (const TokenId id : *drafts) {
       if (id < 0 || id >= target().vocab()) break;  // a drafter's padding row: the target can never choose it
@@ -168,13 +174,16 @@ class SpeculativeLoop {
           {.logits = logits, .drafts = drafts, .first_position = token_count(), .sampler = &request_.sampler},
           yielded_);
     }
-    for (std::size_t row = 0; row < yielded_.size(); ++row) {
-      if (!std::isfinite(logits(static_cast<std::int64_t>(row), yielded_[row]))) {
-        return fail(ErrorKind::kNumeric,
-                    "[generate] the logits of token {} are not finite: expected numbers; check the weights",
-                    token_count() + static_cast<int>(row));
-      }
+    std::size_t finite = 0;
+    while (finite < yielded_.size() && std::isfinite(logits(static_cast<std::int64_t>(finite), yielded_[finite])))
+      ++finite;
+    if (finite == 0) {
+      return fail(ErrorKind::kNumeric,
+                  "[generate] the logits of token {} are not finite: expected numbers; check the weights",
+                  token_count());
     }
+    // The text may end before the broken row; if not, the next round meets it first
+    yielded_.erase(yielded_.begin() + static_cast<std::ptrdiff_t>(finite), yielded_.end());
     const TimeInto time(stats_.emit_seconds);
     int emitted = 0;
     while (!finish_ && emitted < static_cast<int>(yielded_.size())) emit(yielded_[emitted++]);
@@ -200,8 +209,15 @@ class SpeculativeLoop {
 
   Status tell_drafter(int first_row, const ConstMatRef& hidden) {
     if (drafter() == nullptr) return {};
-    return drafter()->observe(
-        {.tokens = tokens(), .first_row = first_row, .hidden = hidden, .parked = stats_.depth == 0});
+    const Status seen =
+        drafter()->observe({.tokens = tokens(), .first_row = first_row, .hidden = hidden, .parked = stats_.depth == 0});
+    return seen.ok() ? seen : forgive_drafter(seen.error());
+  }
+
+  /// Numbers that broke in the drafter cost its guesses, never the text. Any other error stands.
+  Status forgive_drafter(const Error& error) {
+    if (error.kind != ErrorKind::kNumeric) return error;
+    return drafter()->rewind_to(target().length());
   }
 
   Status rewind_target(int rows) {

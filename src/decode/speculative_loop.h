@@ -59,6 +59,9 @@ struct Generation {
 /// should the target refuse a rewind it is emptied instead. A run that ends before its first token leaves at most
 /// prompt - 1 rows.
 ///
+/// Speculation changes no outcome either: NaN or infinity in the row of a draft drops the drafts of that round, in the
+/// drafter its guesses; only a row that plain decoding would compute is an error (kNumeric).
+///
 /// The context ends the text when every row is used: a prompt of P tokens yields at most context - P + 1.
 Result<Generation> generate(const GenerateRequest& request);
 

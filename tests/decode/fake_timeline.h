@@ -88,6 +88,7 @@ inline bool wants_logits(LogitsWanted wanted, std::size_t row, std::size_t rows)
 struct PlannedFailure {
   int at_step = -1;
   bool leaves_rows = false;
+  ErrorKind kind = ErrorKind::kIo;
 };
 
 class FakeTimeline final : public Timeline {
@@ -112,8 +113,10 @@ class FakeTimeline final : public Timeline {
     if (ids_.size() + ids.size() > static_cast<std::size_t>(context_)) return fail(ErrorKind::kInvalidInput, "no room");
     const bool fails = static_cast<int>(steps.size()) == failure.at_step;
     steps.push_back({length(), static_cast<int>(ids.size()), role, wanted});
-    if (fails && !failure.leaves_rows) return fail(ErrorKind::kNumeric, "planned failure");
+    if (fails && !failure.leaves_rows) return fail(failure.kind, "planned failure");
     const std::vector<TokenId> copy(ids.begin(), ids.end());
+    if (refuses_nan && std::find(copy.begin(), copy.end(), model_.nan_after) != copy.end())
+      return fail(ErrorKind::kNumeric, "a row of the step is not finite");
     memory_.begin();
     for (std::size_t row = 0; row < copy.size(); ++row) {
       const TokenId before = ids_.empty() ? -1 : ids_.back();
@@ -122,7 +125,7 @@ class FakeTimeline final : public Timeline {
       ids_.push_back(copy[row]);
       if (wants_logits(wanted, row, copy.size())) memory_.add_logits(model_.logits(ids_));
     }
-    if (fails) return fail(ErrorKind::kNumeric, "planned failure");
+    if (fails) return fail(failure.kind, "planned failure");
     return memory_.result(model_.vocab);
   }
 
@@ -139,6 +142,7 @@ class FakeTimeline final : public Timeline {
 
   std::vector<Step> steps;
   PlannedFailure failure;
+  bool refuses_nan = false;  // a step with a broken row fails whole, as a model's does
   int rewind_floor = 0;
 
  private:
@@ -171,7 +175,7 @@ class FakeMtpTimeline final : public MtpTimeline {
     if (length() + static_cast<int>(next_ids.size()) > context_) return fail(ErrorKind::kInvalidInput, "no room");
     const bool fails = static_cast<int>(steps.size()) == failure.at_step;
     steps.push_back({static_cast<int>(next_ids.size()), role});
-    if (fails && !failure.leaves_rows) return fail(ErrorKind::kNumeric, "planned failure");
+    if (fails && !failure.leaves_rows) return fail(failure.kind, "planned failure");
     const std::vector<TokenId> ids(next_ids.begin(), next_ids.end());
     std::vector<HiddenRow> inputs;
     for (std::int64_t row = 0; row < hidden.rows; ++row)
@@ -187,7 +191,7 @@ class FakeMtpTimeline final : public MtpTimeline {
             model_.logits(static_cast<TokenId>(in.last_but_one), static_cast<TokenId>(in.last), ids[row]));
       }
     }
-    if (fails) return fail(ErrorKind::kNumeric, "planned failure");
+    if (fails) return fail(failure.kind, "planned failure");
     return memory_.result(model_.vocab);
   }
 

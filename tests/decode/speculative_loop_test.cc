@@ -358,9 +358,57 @@ TEST(SpeculativeLoop, NonFiniteLogitsAreAnErrorAndNeverText) {
       const Result<Generation> broken = rig.try_run(tokens, {.max_tokens = 8, .depth = 2});
       ASSERT_FALSE(broken.ok());
       EXPECT_EQ(broken.error().kind, ErrorKind::kNumeric);
-      EXPECT_LE(tokens.size(), first + 1) << "nothing is chosen from a broken row";
+      EXPECT_EQ(tokens.size(), first + 1) << "as plain decoding: all before the broken row, nothing from it";
       EXPECT_TRUE(std::equal(tokens.begin(), tokens.end(), free.begin()));
       EXPECT_EQ(rig.target.length(), static_cast<int>(tokens.size()) - 1);
+    }
+  }
+}
+
+TEST(SpeculativeLoop, ABrokenRowOfADraftIsNeverTheTextsError) {
+  ToyModel model{.vocab = 12};
+  const std::vector<TokenId> prompt = toy_prompt(9, 12);
+  const std::vector<TokenId> free = plain_text(model, Sampler({}, 12), prompt, 24);
+  for (TokenId broken = 0; broken < model.vocab; ++broken) {
+    model.nan_after = broken;
+    // Every token from the prompt's last on is fed, but for the text's last.
+    const auto fed = std::find(free.begin() + 8, free.end() - 1, broken);
+    const bool succeeds = fed == free.end() - 1;
+    const std::vector<TokenId> expected(free.begin(), succeeds ? free.end() : fed + 1);
+    for (const DrafterKind kind : kAllDrafters) {
+      for (int depth = 0; depth <= 5; ++depth) {
+        DecodeRig rig({.model = model, .kind = kind});
+        std::vector<TokenId> tokens = prompt;
+        ASSERT_TRUE(rig.target.step({prompt.data(), 8}, Role::kPrompt, LogitsWanted::kNone).ok());
+        rig.target.refuses_nan = true;
+        const Result<Generation> done = rig.try_run(tokens, {.max_tokens = 24, .depth = depth});
+        EXPECT_EQ(done.ok(), succeeds) << "broken " << broken << " depth " << depth;
+        if (!done.ok()) {
+          EXPECT_EQ(done.error().kind, ErrorKind::kNumeric);
+        }
+        ASSERT_EQ(tokens, expected) << "broken " << broken << " drafter " << static_cast<int>(kind) << " depth "
+                                    << depth;
+        EXPECT_EQ(rig.target.length(), static_cast<int>(tokens.size()) - 1);
+      }
+    }
+  }
+}
+
+TEST(SpeculativeLoop, BrokenNumbersInTheDrafterCostItsGuessesOnly) {
+  const ToyModel model;
+  const std::vector<TokenId> prompt = toy_prompt(600);
+  const std::vector<TokenId> expected = plain_text(model, Sampler({}, 50), prompt, 30);
+  for (const DrafterKind kind : {DrafterKind::kDraftModel, DrafterKind::kMtp}) {
+    for (const bool leaves_rows : {false, true}) {
+      for (int at_step = 0; at_step < 9; ++at_step) {
+        DecodeRig rig({.model = model, .kind = kind, .drafter_noise = 0});
+        rig.draft.failure =
+            rig.mtp.failure = {.at_step = at_step, .leaves_rows = leaves_rows, .kind = ErrorKind::kNumeric};
+        std::vector<TokenId> tokens = prompt;
+        const Generation done = rig.run(tokens, {.max_tokens = 30, .depth = 3});
+        ASSERT_EQ(tokens, expected) << "step " << at_step;
+        EXPECT_GT(done.stats.accepted, 0) << "it drafts again afterwards";
+      }
     }
   }
 }
