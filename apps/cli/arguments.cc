@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
@@ -30,6 +32,12 @@ bool listed(std::string_view word, std::string_view choices) {
     choices.remove_prefix(bar + 1);
   }
 }
+
+// Options that answer one question: the command line's answer outranks any of the environment's.
+constexpr std::array<std::array<std::string_view, 3>, 4> kRivals = {{{"--prompt", "--file", "--ids"},
+                                                                     {"--model", "--config"},
+                                                                     {"--cache-type", "--kv-bits"},
+                                                                     {"--progress", "--no-progress"}}};
 
 std::vector<std::string_view> spellings_of(const CommandSpec& command) {
   std::vector<std::string_view> all = {"--help"};
@@ -66,7 +74,10 @@ std::string shape_error(const OptionSpec& option, std::string_view value) {
     }
     case ValueKind::kReal: {
       const std::optional<double> real = number<double>(value);
-      if (real.has_value() && std::isfinite(*real) && *real >= option.least && *real <= option.most) return "";
+      if (real.has_value() && std::isfinite(*real) && *real >= option.least && *real <= option.most &&
+          (*real == 0 || *real >= option.least_above_zero))
+        return "";
+      if (!option.range.empty()) return std::string(option.range);
       return fmt::format("a number from {} to {}", option.least, option.most);
     }
     case ValueKind::kChoice:
@@ -123,12 +134,22 @@ Result<Arguments> Arguments::parse(const CommandSpec& command, std::span<char* c
     if (Status put = arguments.put(*option, word, std::string(*attached)); !put.ok()) return put.error();
   }
   if (Status read = arguments.read_environment(command); !read.ok()) return read.error();
+  if (arguments.has("--cache-type") && arguments.has("--kv-bits")) {
+    return usage(fmt::format("--cache-type {} and --kv-bits {}: both say what cached rows are, expected one of them",
+                             arguments.text_or("--cache-type", ""), arguments.text_or("--kv-bits", "")));
+  }
   return arguments;
 }
 
 Status Arguments::read_environment(const CommandSpec& command) {
+  std::vector<std::string_view> answered;
+  for (const auto& rivals : kRivals) {
+    if (std::any_of(rivals.begin(), rivals.end(), [&](std::string_view name) { return has(name); }))
+      answered.insert(answered.end(), rivals.begin(), rivals.end());
+  }
   for (const OptionSpec& option : option_table()) {
     if ((option.commands & only(command.command)) == 0 || has(option.name)) continue;
+    if (std::find(answered.begin(), answered.end(), option.name) != answered.end()) continue;
     const std::string name = environment_name(option);
     const char* value = std::getenv(name.c_str());
     if (value == nullptr || *value == '\0') continue;

@@ -62,18 +62,24 @@ RunOptions generate_options(const Arguments& arguments, const EngineInfo& info) 
 
 // The ids to continue: as given, a raw text, or the chat template's rendering of it.
 Result<std::vector<std::int32_t>> prompt_ids(const Arguments& arguments, const Engine& engine) {
+  const TextCodec* codec = engine.text();
+  const bool chats = !arguments.has("--ids") && !arguments.flag("--raw") && codec != nullptr && codec->has_template();
+  if (arguments.has("--system-prompt") && !chats) {
+    warn(fmt::format("--system-prompt is not used: {}", arguments.has("--ids") ? "--ids give the whole prompt"
+                                                        : arguments.flag("--raw")
+                                                            ? "--raw takes the prompt as text"
+                                                            : "the model has no chat template to put it in"));
+  }
   if (const auto list = arguments.text("--ids")) return parse_token_ids(*list);
   Result<std::string> text =
       arguments.has("--file") ? read_file(*arguments.text("--file")) : *arguments.text("--prompt");
   if (!text.ok()) return text.error();
-  const TextCodec* codec = engine.text();
   if (codec == nullptr) {
     return Error{ErrorKind::kNotFound,
                  fmt::format("{}: no tokenizer.json, expected one for a text prompt: give the prompt as --ids 1,2,3",
                              engine.info().model_directory)};
   }
-  if (arguments.flag("--raw") || !codec->has_template())
-    return codec->encode(*text, {.match_special = false, .add_bos = codec->adds_bos()});
+  if (!chats) return codec->encode(*text, {.match_special = false, .add_bos = codec->adds_bos()});
   nlohmann::ordered_json messages = nlohmann::ordered_json::array();
   if (const auto system = arguments.text("--system-prompt"))
     messages.push_back({{"role", "system"}, {"content", *system}});

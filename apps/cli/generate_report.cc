@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 namespace latte::cli {
@@ -69,12 +70,13 @@ std::string generate_json(const GenerateResult& result) {
 }
 
 std::string generate_summary(const GenerateResult& result) {
+  const int in_rounds = std::max(0, result.generated_tokens - 1);  // the prompt's last row gives the first token
   const int fed = result.prompt_tokens - result.cached_tokens;
   std::string text =
       fmt::format("\nprompt: {} tokens, {:.1f} tok/s", result.prompt_tokens, per_second(fed, result.prompt_seconds));
   if (result.cached_tokens > 0) text += fmt::format(" ({} from the cache)", result.cached_tokens);
   text += fmt::format("\ngenerated: {} tokens, {:.1f} tok/s, finished by {}\n", result.generated_tokens,
-                      per_second(result.generated_tokens, result.generate_seconds), result.finish_reason);
+                      per_second(in_rounds, result.generate_seconds), result.finish_reason);
   text += speculation_line(result);
   text += fmt::format("paths: absorbed {}, materialised {} (steps)\n", result.paths.absorbed_steps,
                       result.paths.materialised_steps);

@@ -23,7 +23,7 @@ struct LogitsFile {
     if (!path.has_value()) return {};
     Result<NpyFile> created = NpyFile::create(*path, rows, vocab);
     if (!created.ok()) return created.error();
-    file = std::move(*created);
+    file.emplace(std::move(*created));
     return {};
   }
   LogitsSink sink() {

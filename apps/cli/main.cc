@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <exception>
 #include <new>
 #include <span>
 #include <string>
@@ -66,5 +67,10 @@ int main(int count, char** words) {
     return latte::cli::failed(
         {latte::ErrorKind::kOutOfMemory,
          "memory is exhausted, expected room for this request: use a smaller --ctx-size or fewer rows per step"});
+  } catch (const std::exception& broken) {
+    return latte::cli::failed(
+        {latte::ErrorKind::kInvalidInput,
+         fmt::format("the program met what it does not know ({}), expected no such thing: please report it",
+                     broken.what())});
   }
 }

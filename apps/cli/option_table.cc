@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cctype>
+#include <limits>
 
 namespace latte::cli {
 namespace {
@@ -17,6 +18,7 @@ constexpr CommandSet kPlan = only(Command::kPlan);
 constexpr CommandSet kAll = kOpens | kTextTools | kPlan;
 
 constexpr double kMostRows = 1 << 30;
+constexpr double kSmallest = std::numeric_limits<double>::min();
 constexpr double kMostSeed = 18446744073709551615.0;
 
 using enum ValueKind;
@@ -51,9 +53,11 @@ constexpr std::array kOptions = {
     OptionSpec{"--seed", "-s", kInteger, "N", "seed of the sampling noise (default: random, shown at the end)",
                kGenerate, 0, kMostSeed},
     OptionSpec{"--temp", "--temperature", kReal, "X",
-               "0 is greedy (default: the model's generation_config.json, else 0)", kGenerate, 0, 100},
+               "0 is greedy (default: the model's generation_config.json, else 0)", kGenerate, 0, 100, 1e-6,
+               "0 (greedy) or a number from 1e-6 to 100"},
     OptionSpec{"--top-k", "", kInteger, "N", "keep the N most likely tokens, 0 all", kGenerate, 0, kMostRows},
-    OptionSpec{"--top-p", "", kReal, "X", "keep the most likely tokens up to this probability, 1 all", kGenerate, 0, 1},
+    OptionSpec{"--top-p", "", kReal, "X", "keep the most likely tokens up to this probability, 1 all", kGenerate,
+               kSmallest, 1, kSmallest, "a number above 0 and up to 1"},
     OptionSpec{"--min-p", "", kReal, "X", "keep tokens at least X times as likely as the best, 0 all", kGenerate, 0, 1},
 
     OptionSpec{"--spec-type", "", kChoice, "none|mtp|draft|lookup|auto",

@@ -33,6 +33,8 @@ struct OptionSpec {
   CommandSet commands = 0;
   double least = 0;  ///< kInteger and kReal: limits, both included
   double most = 0;
+  double least_above_zero = 0;  ///< kReal: the smallest value but 0
+  std::string_view range = "";  ///< kReal: the limits in words, where they are not just least and most
 };
 
 std::span<const CommandSpec> command_table();

@@ -17,9 +17,6 @@ Object rows_or_null(const std::optional<std::int64_t>& rows) {
   return rows.has_value() ? Object(*rows) : Object(nullptr);
 }
 
-// Multiply-adds are numbers in JSON while a 64-bit integer holds them, text beyond.
-Object macs(const std::string& decimal) { return decimal.size() <= 18 ? Object(std::stoll(decimal)) : Object(decimal); }
-
 std::string plan_json(const PlanReport& plan) {
   Object crossover = Object::array();
   for (const CrossoverRow& row : plan.crossover) {
@@ -41,10 +38,15 @@ std::string plan_json(const PlanReport& plan) {
   if (plan.step.has_value()) {
     object["form"] = plan.step->form;
     object["reason"] = plan.step->reason;
-    object["absorbed_macs"] = macs(plan.step->absorbed_macs);
-    object["materialised_macs"] = macs(plan.step->materialised_macs);
   }
-  return object.dump() + "\n";
+  std::string text = object.dump();
+  if (plan.step.has_value()) {
+    // Numbers that may exceed 64 bits, which the writer of objects has no type for.
+    text.pop_back();
+    text += fmt::format(",\"absorbed_macs\":{},\"materialised_macs\":{}}}", plan.step->absorbed_macs,
+                        plan.step->materialised_macs);
+  }
+  return text + "\n";
 }
 
 std::string plan_text(const PlanReport& plan) {

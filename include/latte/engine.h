@@ -16,7 +16,7 @@ namespace latte {
 
 struct OpenModel;
 
-/// Told what opening is doing: "weights", "draft model", "ready".
+/// Told what opening is doing: "weights", "tokenizer", "draft model".
 using LoadProgress = std::function<void(std::string_view stage)>;
 
 /// What was opened and what the settings came out as.
@@ -26,7 +26,7 @@ struct EngineInfo {
   std::string device;  ///< "cpu", "reference"
   std::string isa;     ///< "avx2", "double" on the reference device, ...
   int threads = 1;
-  std::string compute;   ///< "f32", "bf16", "f64"
+  std::string compute;   ///< what products run in: "f32", "bf16", "f64"
   std::string cache;     ///< "f32", "bf16", "f64"
   std::string numerics;  ///< "fast"
   int vocab = 0;

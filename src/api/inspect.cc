@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "api/engine_access.h"
+#include "api/out_of_memory.h"
 #include "decode/open_model.h"
 #include "latte/report.h"
 #include "latte/session.h"
@@ -23,6 +24,27 @@ constexpr std::string_view kSample =
 
 int most_likely(std::span<const float> logits) {
   return static_cast<int>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+}
+
+InspectReport report_of(const OpenModel& open) {
+  const LoadReport& load = open.model.weights.report;
+  InspectReport report;
+  report.family = open.info.family;
+  report.tensors_used = load.used;
+  for (const DroppedTensor& tensor : load.dropped) report.tensors_dropped.push_back({tensor.name, tensor.reason});
+  report.layers = load.layers;
+  report.folded_layers = load.folded_layers;
+  report.mtp_present = load.mtp_present;
+  report.mtp_reason = load.mtp_reason;
+  report.quantisation = "none";
+  report.stored_type = dtype_name(load.stored_dtype);
+  report.parameters = load.parameters;
+  report.mtp_parameters = load.mtp_parameters;
+  report.weight_bytes = load.bytes;
+  report.latent_bytes_per_token = load.latent_bytes_per_token;
+  report.expanded_bytes_per_token = load.expanded_bytes_per_token;
+  report.context_length = open.info.model_context;
+  return report;
 }
 
 /// Share of positions where the MTP layer, given the text so far, names the token that the model itself names.
@@ -52,30 +74,15 @@ Result<double> measure_acceptance(const Engine& engine) {
 }  // namespace
 
 Result<InspectReport> inspect(const Engine& engine) {
-  const OpenModel& open = *EngineAccess::model(engine);
-  const LoadReport& load = open.model.weights.report;
-  InspectReport report;
-  report.family = open.info.family;
-  report.tensors_used = load.used;
-  for (const DroppedTensor& tensor : load.dropped) report.tensors_dropped.push_back({tensor.name, tensor.reason});
-  report.layers = load.layers;
-  report.folded_layers = load.folded_layers;
-  report.mtp_present = load.mtp_present;
-  report.mtp_reason = load.mtp_reason;
-  report.quantisation = "none";
-  report.stored_type = dtype_name(load.stored_dtype);
-  report.parameters = load.parameters;
-  report.mtp_parameters = load.mtp_parameters;
-  report.weight_bytes = load.bytes;
-  report.latent_bytes_per_token = load.latent_bytes_per_token;
-  report.expanded_bytes_per_token = load.expanded_bytes_per_token;
-  report.context_length = open.info.model_context;
-  if (load.mtp_present && engine.text() != nullptr) {
-    const Result<double> acceptance = measure_acceptance(engine);
-    if (!acceptance.ok()) return acceptance.error();
-    report.mtp_acceptance = *acceptance;
-  }
-  return report;
+  return reporting_no_memory([&]() -> Result<InspectReport> {
+    InspectReport report = report_of(*EngineAccess::model(engine));
+    if (report.mtp_present && engine.text() != nullptr) {
+      const Result<double> acceptance = measure_acceptance(engine);
+      if (!acceptance.ok()) return acceptance.error();
+      report.mtp_acceptance = *acceptance;
+    }
+    return report;
+  });
 }
 
 }  // namespace latte

@@ -1,7 +1,11 @@
 #include <filesystem>
+#include <limits>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "api/model_lookup.h"
+#include "api/out_of_memory.h"
 #include "base/fail.h"
 #include "io/checkpoint.h"
 #include "latte/report.h"
@@ -11,29 +15,44 @@
 namespace latte {
 namespace {
 
-std::int64_t attention_elements(const WeightSpec& spec) {
+// Every size is a 31-bit number that the configuration may name, so products of four of them outgrow 64 bits.
+constexpr std::int64_t kMostRows = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kMostBytes = std::numeric_limits<std::int64_t>::max();
+
+WideInt attention_elements(const WeightSpec& spec) {
   const MlaGeometry& g = spec.geometry;
-  const std::int64_t hidden = spec.hidden, queries = std::int64_t{g.heads} * g.key_width(), rank = spec.q_lora_rank;
-  const std::int64_t q = rank == 0 ? queries * hidden : rank * (hidden + 1 + queries);
-  const std::int64_t kv = hidden * g.latent_width() + g.r + std::int64_t{g.heads} * g.expanded_width() * g.r;
-  return q + kv + std::int64_t{g.heads} * g.v * hidden;
+  const WideInt hidden = spec.hidden, queries = WideInt{g.heads} * g.key_width(), rank = spec.q_lora_rank;
+  const WideInt q = rank == 0 ? queries * hidden : rank * (hidden + 1 + queries);
+  const WideInt kv = hidden * g.latent_width() + g.r + WideInt{g.heads} * g.expanded_width() * g.r;
+  return q + kv + WideInt{g.heads} * g.v * hidden;
 }
 
-std::int64_t layer_elements(const WeightSpec& spec, FfnKind kind) {
-  const std::int64_t hidden = spec.hidden;
-  const std::int64_t norms = 2 * hidden;
+WideInt layer_elements(const WeightSpec& spec, FfnKind kind) {
+  const WideInt hidden = spec.hidden;
+  const WideInt norms = 2 * hidden;
   if (kind == FfnKind::kDense) return norms + attention_elements(spec) + 3 * hidden * spec.intermediate;
-  const std::int64_t blocks = std::int64_t{spec.experts} + spec.shared_experts;
-  const std::int64_t router = spec.experts * (hidden + (spec.router_bias ? 1 : 0));
+  const WideInt blocks = WideInt{spec.experts} + spec.shared_experts;
+  const WideInt router = spec.experts * (hidden + (spec.router_bias ? 1 : 0));
   return norms + attention_elements(spec) + router + 3 * hidden * spec.moe_intermediate * blocks;
 }
 
-/// Elements of all weights, MTP layers without copies of embedding and head.
-std::int64_t weight_elements(const WeightSpec& spec) {
-  const std::int64_t hidden = spec.hidden, table = spec.vocab * hidden;
-  std::int64_t total = table + hidden + (spec.tie_word_embeddings ? 0 : table);
-  for (const FfnKind kind : spec.layers) total += layer_elements(spec, kind);
-  return total + spec.nextn_layers * (layer_elements(spec, spec.nextn_kind) + 2 * hidden * hidden + 3 * hidden);
+/// Elements of all weights, MTP layers without copies of embedding and head; nothing where they are more than
+/// `most`.
+std::optional<std::int64_t> weight_elements(const WeightSpec& spec, std::int64_t most) {
+  const WideInt hidden = spec.hidden, table = spec.vocab * hidden;
+  WideInt total = table + hidden + (spec.tie_word_embeddings ? 0 : table);
+  const auto add = [&](int times, WideInt elements) {
+    if (times == 0) return true;
+    if (elements > most) return false;  // so that the sum below stays within the type
+    total += times * elements;
+    return total <= most;
+  };
+  for (const FfnKind kind : spec.layers) {
+    if (!add(1, layer_elements(spec, kind))) return std::nullopt;
+  }
+  if (!add(spec.nextn_layers, layer_elements(spec, spec.nextn_kind) + 2 * hidden * hidden + 3 * hidden))
+    return std::nullopt;
+  return static_cast<std::int64_t>(total);
 }
 
 std::string decimal(WideInt value) {
@@ -97,9 +116,7 @@ Result<DType> cached_as(CacheType asked, DType stored) {
   return fail(ErrorKind::kUnsupported, "[plan] cache type {} is not supported yet, expected bf16 or f32", word(asked));
 }
 
-}  // namespace
-
-Result<PlanReport> plan(const PlanRequest& request) {
+Result<PlanReport> make_plan(const PlanRequest& request) {
   if (request.model.empty() == request.config_file.empty()) {
     return fail(ErrorKind::kInvalidInput, "[plan] expected either a model or a config file");
   }
@@ -112,13 +129,18 @@ Result<PlanReport> plan(const PlanRequest& request) {
                 "[plan] {} new rows of {} cached, which count the new ones: expected 1 <= new <= cached",
                 *request.new_rows, *request.cached_rows);
   }
+  if (request.new_rows.has_value() && *request.cached_rows > kMostRows) {
+    return fail(ErrorKind::kInvalidInput, "[plan] {} cached rows, expected at most {}", *request.cached_rows,
+                kMostRows);
+  }
   std::string directory;
   if (!request.model.empty()) {
     Result<std::string> found = find_model(request.model);
     if (!found.ok()) return found.error();
     directory = std::move(*found);
   }
-  const Result<ModelConfig> config = read_config(directory.empty() ? request.config_file : directory + "/config.json");
+  const std::string source = directory.empty() ? request.config_file : directory + "/config.json";
+  const Result<ModelConfig> config = read_config(source);
   if (!config.ok()) return config.error();
   const Result<DType> cache = cached_as(request.cache, config->dtype);
   if (!cache.ok()) return cache.error();
@@ -135,9 +157,18 @@ Result<PlanReport> plan(const PlanRequest& request) {
   report.layers = config->layers;
   report.context_length = config->context_length;
   report.cache = *cache == DType::kF32 ? "f32" : "bf16";
+  const auto stored = static_cast<std::int64_t>(dtype_bytes(config->dtype));
+  const std::optional<std::int64_t> elements = weight_elements(weight_spec(*config), kMostBytes / stored);
+  const WideInt expanded = WideInt{g.heads} * (std::int64_t{g.key_width()} + g.v) * size * config->layers;
+  if (!elements.has_value() || expanded > kMostBytes) {
+    return fail(ErrorKind::kInvalidInput,
+                "[plan] {}: the sizes multiply to more than 2^63 bytes, expected those of a model: check the "
+                "configuration",
+                source);
+  }
   report.latent_bytes_per_token = std::int64_t{g.latent_width()} * size * config->layers;
-  report.expanded_bytes_per_token = std::int64_t{g.heads} * (g.key_width() + g.v) * size * config->layers;
-  report.weights_bytes = weight_elements(weight_spec(*config)) * static_cast<std::int64_t>(dtype_bytes(config->dtype));
+  report.expanded_bytes_per_token = static_cast<std::int64_t>(expanded);
+  report.weights_bytes = *elements * stored;
   if (!directory.empty() && has_weights(directory)) {
     const Result<std::int64_t> bytes = file_bytes(directory);
     if (!bytes.ok()) return bytes.error();
@@ -150,6 +181,12 @@ Result<PlanReport> plan(const PlanRequest& request) {
   report.limit_rows = absorbed_rows_limit(g);
   if (request.new_rows.has_value()) report.step = decide(g, request);
   return report;
+}
+
+}  // namespace
+
+Result<PlanReport> plan(const PlanRequest& request) {
+  return reporting_no_memory([&] { return make_plan(request); });
 }
 
 }  // namespace latte

@@ -3,11 +3,22 @@
 #include <utility>
 
 #include "api/engine_access.h"
+#include "api/out_of_memory.h"
 #include "base/contract.h"
 #include "base/fail.h"
 #include "decode/session.h"
 
 namespace latte {
+
+namespace {
+
+/// A call that was cut off anywhere may hold rows that no token speaks for: none are kept.
+void empty_after_throw(SessionState& state) {
+  const Status emptied = state.rewind_to(0);
+  expects(emptied.ok(), "any cache can be rewound to nothing");
+}
+
+}  // namespace
 
 int Snapshot::length() const { return state_->cache.length; }
 
@@ -17,14 +28,17 @@ Session& Session::operator=(Session&&) noexcept = default;
 Session::~Session() = default;
 
 Result<Session> Session::open(const Engine& engine, const SessionOptions& options) {
-  Result<std::unique_ptr<SessionState>> state = SessionState::open(EngineAccess::model(engine), options);
-  if (!state.ok()) return state.error();
-  return Session(std::move(*state));
+  return reporting_no_memory([&]() -> Result<Session> {
+    Result<std::unique_ptr<SessionState>> state = SessionState::open(EngineAccess::model(engine), options);
+    if (!state.ok()) return state.error();
+    return Session(std::move(*state));
+  });
 }
 
 Result<GenerateResult> Session::generate(std::span<const std::int32_t> prompt_ids, const RunOptions& options,
                                          const TokenCallback& on_token, const PromptCallback& on_prompt) {
-  return state_->run(prompt_ids, options, on_token, on_prompt);
+  return reporting_no_memory([&] { return state_->run(prompt_ids, options, on_token, on_prompt); },
+                             [&] { empty_after_throw(*state_); });
 }
 
 Result<GenerateResult> Session::generate(std::string_view prompt, const RunOptions& options,
@@ -34,14 +48,16 @@ Result<GenerateResult> Session::generate(std::string_view prompt, const RunOptio
     return fail(ErrorKind::kNotFound, "{}: no tokenizer.json, expected one for a text prompt: give ids",
                 state_->model->info.model_directory);
   }
-  const auto ids = tokenizer->encode(prompt, {.match_special = false, .add_bos = tokenizer->adds_bos()});
+  const auto ids = reporting_no_memory(
+      [&] { return tokenizer->encode(prompt, {.match_special = false, .add_bos = tokenizer->adds_bos()}); });
   if (!ids.ok()) return ids.error();
-  return state_->run(*ids, options, on_token, on_prompt);
+  return generate(std::span<const std::int32_t>(*ids), options, on_token, on_prompt);
 }
 
 Status Session::logits(std::span<const std::int32_t> ids, const LogitsOptions& options, const LogitsSink& main,
                        const LogitsSink& mtp) {
-  return state_->logits(ids, options, main, mtp);
+  return reporting_no_memory([&] { return state_->logits(ids, options, main, mtp); },
+                             [&] { empty_after_throw(*state_); });
 }
 
 std::span<const std::int32_t> Session::tokens() const {
@@ -49,7 +65,9 @@ std::span<const std::int32_t> Session::tokens() const {
 }
 
 int Session::length() const { return state_->sequence.length(); }
-Status Session::rewind_to(int length) { return state_->rewind_to(length); }
+Status Session::rewind_to(int length) {
+  return reporting_no_memory([&] { return state_->rewind_to(length); }, [&] { empty_after_throw(*state_); });
+}
 
 void Session::reset() {
   const Status emptied = state_->rewind_to(0);
@@ -57,7 +75,9 @@ void Session::reset() {
 }
 
 Snapshot Session::snapshot() const { return Snapshot(state_->snapshot()); }
-Status Session::restore(const Snapshot& snapshot) { return state_->restore(*snapshot.state_); }
+Status Session::restore(const Snapshot& snapshot) {
+  return reporting_no_memory([&] { return state_->restore(*snapshot.state_); }, [&] { empty_after_throw(*state_); });
+}
 PathCounts Session::paths() const { return state_->paths(); }
 
 }  // namespace latte

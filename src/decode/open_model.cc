@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "decode/sampler.h"
 #include "device/open_backend.h"
 
 namespace latte {
@@ -85,13 +86,38 @@ Status check_vocabularies(const OpenModel& open, const Tokenizer* draft, const s
               draft_directory, open.draft->config.vocab, target->vocab_size());
 }
 
-SamplingChoice suggested_sampling(const GenerationDefaults& defaults) {
+/// What generation_config.json suggests; a value that nothing can be sampled with is left out and said.
+SamplingChoice suggested_sampling(const GenerationDefaults& defaults, const std::string& directory,
+                                  std::vector<std::string>& warnings) {
   SamplingChoice choice;
   if (!defaults.do_sample.value_or(false)) return choice;
-  choice.temperature = defaults.temperature.value_or(1);
-  choice.top_k = defaults.top_k.value_or(0);
-  choice.top_p = defaults.top_p.value_or(1);
+  choice.temperature = 1;
+  const auto take = [&](const auto& suggested, auto SamplingChoice::*field) {
+    if (!suggested.has_value()) return;
+    SamplingChoice changed = choice;
+    changed.*field = *suggested;
+    const Status sane = check_sampling({.temperature = changed.temperature,
+                                        .top_k = changed.top_k,
+                                        .top_p = changed.top_p,
+                                        .min_p = changed.min_p,
+                                        .seed = 0});
+    if (sane.ok()) {
+      choice = changed;
+    } else {
+      warnings.push_back(
+          fmt::format("{}/generation_config.json is not followed in one value: {}", directory, sane.error().message));
+    }
+  };
+  take(defaults.temperature, &SamplingChoice::temperature);
+  take(defaults.top_k, &SamplingChoice::top_k);
+  take(defaults.top_p, &SamplingChoice::top_p);
   return choice;
+}
+
+/// What products run in: bf16 where the device multiplies such pairs and the weights are stored so.
+DType effective_compute(const BackendInfo& device, const Model& model) {
+  if (device.activation == DType::kF64) return DType::kF64;
+  return model.weights.report.stored_dtype == DType::kBf16 ? device.products : DType::kF32;
 }
 
 Status open_draft(const EngineOptions& options, DType compute, OpenModel& open) {
@@ -115,7 +141,7 @@ Status open_draft(const EngineOptions& options, DType compute, OpenModel& open) 
   return {};
 }
 
-void fill_info(const EngineOptions& options, DType compute, OpenModel& open) {
+void fill_info(const EngineOptions& options, OpenModel& open) {
   const ModelConfig& config = open.model.config;
   const BackendInfo& device = open.backend->info();
   const LoadReport& report = open.model.weights.report;
@@ -124,7 +150,7 @@ void fill_info(const EngineOptions& options, DType compute, OpenModel& open) {
   info.device = device.name;
   info.isa = device.isa;
   info.threads = device.threads;
-  info.compute = device.activation == DType::kF64 ? "f64" : type_word(compute);
+  info.compute = type_word(effective_compute(device, open.model));
   info.cache = type_word(open.sequence.cache_dtype);
   info.numerics = word(options.numerics);
   info.vocab = config.vocab;
@@ -135,7 +161,16 @@ void fill_info(const EngineOptions& options, DType compute, OpenModel& open) {
   info.weight_bytes = report.bytes;
   info.cache_bytes_per_token = std::int64_t{config.geometry.latent_width()} * config.layers *
                                static_cast<std::int64_t>(dtype_bytes(open.sequence.cache_dtype));
-  info.sampling = suggested_sampling(config.generation);
+  info.sampling = suggested_sampling(config.generation, info.model_directory, info.warnings);
+  if (options.compute != ComputeType::kAuto && info.compute != word(options.compute)) {
+    info.warnings.push_back(
+        fmt::format("--dtype {}: products run in {}, device {} ({}) has no other for weights stored as {}",
+                    word(options.compute), info.compute, info.device, info.isa, dtype_name(report.stored_dtype)));
+  }
+  if (options.threads > 0 && device.name == "reference") {
+    info.warnings.push_back(
+        fmt::format("--threads {} is not used: device reference chooses for itself", options.threads));
+  }
   if (info.context > info.model_context) {
     info.warnings.push_back(fmt::format("--ctx-size {} is beyond the model's length {}: text past it may be poor",
                                         info.context, info.model_context));
@@ -162,6 +197,11 @@ Result<std::shared_ptr<OpenModel>> open_model(const EngineOptions& options, cons
   if (options.context < 0)
     return fail(ErrorKind::kInvalidInput, "[open] context of {} tokens, expected 0 (the model's) or more",
                 options.context);
+  if (options.device == "reference" && options.isa != "auto") {
+    return fail(ErrorKind::kInvalidInput,
+                "[open] isa {} on device reference, which has none to choose from: leave it at auto or use device cpu",
+                options.isa);
+  }
   const auto tell = [&](std::string_view stage) {
     if (progress) progress(stage);
   };
@@ -194,7 +234,7 @@ Result<std::shared_ptr<OpenModel>> open_model(const EngineOptions& options, cons
     tell("draft model");
     if (Status opened = open_draft(options, compute, *open); !opened.ok()) return opened.error();
   }
-  fill_info(options, compute, *open);
+  fill_info(options, *open);
   return open;
 }
 

@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <new>
 #include <nlohmann/json.hpp>
 
 #include "family_engine.h"
@@ -55,6 +58,89 @@ TEST(Engine, ReferenceCachesInDouble) {
   EngineOptions options = family_options();
   options.device = "reference";
   EXPECT_EQ(open_or_die(options).info().cache, "f64");
+}
+
+TEST(Engine, ComputeIsWhatProductsRunIn) {
+  EngineOptions options = family_options();
+  options.compute = ComputeType::kBf16;
+  const EngineInfo wide = open_or_die(options).info();
+  EXPECT_EQ(wide.compute, "f32") << "f32 weights are not rounded";
+  ASSERT_EQ(wide.warnings.size(), 1u);
+  EXPECT_NE(wide.warnings[0].find("--dtype bf16"), std::string::npos) << wide.warnings[0];
+
+  const std::optional<std::string> tiny = latte::testing::model_folder("latte-tiny");
+  if (!tiny.has_value()) GTEST_SKIP() << "latte-tiny is not unpacked and LATTE_TEST_DATA is not set";
+  options.model = *tiny;
+  for (const char* isa : {"scalar", "avx2", "avx512", "avx512_bf16"}) {
+    options.isa = isa;
+    const Result<Engine> engine = Engine::open(options);
+    if (!engine.ok()) continue;  // not on this processor
+    const bool pairs = options.isa == "avx512_bf16";
+    EXPECT_EQ(engine->info().compute, pairs ? "bf16" : "f32") << isa;
+    EXPECT_EQ(engine->info().warnings.size(), pairs ? 0u : 1u) << isa;
+  }
+}
+
+TEST(Engine, ReferenceHasNoInstructionSetAndOneThread) {
+  EngineOptions options = family_options();
+  options.device = "reference";
+  options.isa = "avx2";
+  const Result<Engine> refused = Engine::open(options);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().message.find("isa avx2"), std::string::npos) << refused.error().message;
+  options.isa = "auto";
+  options.threads = 2;
+  const EngineInfo info = open_or_die(options).info();
+  ASSERT_EQ(info.warnings.size(), 1u);
+  EXPECT_NE(info.warnings[0].find("--threads 2"), std::string::npos) << info.warnings[0];
+}
+
+TEST(Engine, SuggestionThatCannotBeSampledIsIgnoredWithAWarning) {
+  const TempFolder folder;
+  for (const char* file : {"config.json", "model.safetensors"})
+    std::filesystem::copy_file(family_folder() + "/" + file, folder.file(file));
+  folder.write("generation_config.json", R"({"do_sample": true, "temperature": 0.5, "top_k": 7, "top_p": 0.0})");
+  EngineOptions options = family_options();
+  options.model = folder.path();
+  const Engine engine = open_or_die(options);
+  EXPECT_EQ(engine.info().sampling.temperature, 0.5);
+  EXPECT_EQ(engine.info().sampling.top_k, 7);
+  EXPECT_EQ(engine.info().sampling.top_p, 1);
+  ASSERT_EQ(engine.info().warnings.size(), 1u);
+  EXPECT_NE(engine.info().warnings[0].find("top-p 0"), std::string::npos) << engine.info().warnings[0];
+  RunOptions run;
+  run.max_tokens = 2;
+  EXPECT_TRUE(session_or_die(engine).generate(some_ids(4), run).ok());
+}
+
+TEST(Engine, NoMemoryAtOpenIsAnError) {
+  const Result<Engine> engine = Engine::open(family_options(), [](std::string_view) { throw std::bad_alloc(); });
+  ASSERT_FALSE(engine.ok());
+  EXPECT_EQ(engine.error().kind, ErrorKind::kOutOfMemory);
+}
+
+TEST(Engine, TellsWhatItLoads) {
+  EngineOptions options = family_options();
+  options.draft_model = family_folder();
+  std::vector<std::string> stages;
+  ASSERT_TRUE(Engine::open(options, [&](std::string_view stage) { stages.emplace_back(stage); }).ok());
+  EXPECT_EQ(stages, (std::vector<std::string>{"weights", "tokenizer", "draft model"}));
+}
+
+TEST(Engine, TrainedModelIsReadyInAFifthOfASecond) {
+  const std::optional<std::string> tiny = latte::testing::model_folder("latte-tiny");
+  if (!tiny.has_value()) GTEST_SKIP() << "latte-tiny is not unpacked and LATTE_TEST_DATA is not set";
+  EngineOptions options;
+  options.model = *tiny;
+  double best = 1e9;
+  for (int i = 0; i < 5; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    const Result<Engine> engine = Engine::open(options);
+    ASSERT_TRUE(engine.ok()) << engine.error().message;
+    ASSERT_NE(engine->text(), nullptr);
+    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  EXPECT_LT(best, 0.2);
 }
 
 TEST(Engine, ContextBeyondTheModelWarnsAndWorks) {

@@ -2,10 +2,16 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "family_engine.h"
 #include "latte/report.h"
+#include "support/temp_folder.h"
 
 namespace latte::test {
 namespace {
@@ -50,6 +56,36 @@ TEST(Plan, DeepSeekV3CrossoverIsTheDocumentedOne) {
   EXPECT_EQ(report->step->form, "materialised");
   EXPECT_EQ(report->latent_bytes_per_token, 576 * 2 * 61);
   EXPECT_NEAR(static_cast<double>(report->weights_bytes), 682e9 * 2, 0.02 * 682e9 * 2);
+}
+
+TEST(Plan, SizesBeyondSixtyFourBitsAreRefused) {
+  const TempFolder folder;
+  std::ifstream file(family_folder() + "/config.json", std::ios::binary);
+  const nlohmann::json family = nlohmann::json::parse(file);
+  const auto planned = [&](std::vector<std::pair<const char*, std::int64_t>> changes) {
+    nlohmann::json json = family;
+    for (const auto& [key, value] : changes) json[key] = value;
+    PlanRequest request;
+    request.config_file = folder.write("config.json", json.dump());
+    return plan(request);
+  };
+  const std::int64_t most = std::numeric_limits<std::int32_t>::max(), half = most / 2;
+  EXPECT_TRUE(planned({}).ok());
+  EXPECT_TRUE(planned({{"vocab_size", most}}).ok()) << "large, but a number of bytes";
+  for (const Result<PlanReport>& broken :
+       {planned({{"hidden_size", half}, {"intermediate_size", most}}),
+        planned({{"hidden_size", half}, {"vocab_size", most}}), planned({{"hidden_size", half}})}) {
+    ASSERT_FALSE(broken.ok());
+    EXPECT_EQ(broken.error().kind, ErrorKind::kInvalidInput);
+    EXPECT_NE(broken.error().message.find("config.json"), std::string::npos) << broken.error().message;
+  }
+}
+
+TEST(Plan, StepBeyondAnyCacheIsRefused) {
+  PlanRequest request;
+  request.model = family_folder();
+  request.new_rows = request.cached_rows = std::numeric_limits<std::int64_t>::max();
+  EXPECT_FALSE(plan(request).ok());
 }
 
 TEST(Plan, StepOfMoreRowsThanTheCacheHoldsIsRefused) {

@@ -2,7 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstring>
+#include <new>
+#include <optional>
+#include <thread>
 
 #include "family_engine.h"
 
@@ -181,6 +186,65 @@ TEST_F(SessionTest, SnapshotOfAnotherDrafterStillServes) {
   ASSERT_TRUE(lookup.restore(mtp.snapshot()).ok());
   ASSERT_TRUE(mtp.restore(lookup.snapshot()).ok());
   EXPECT_EQ(ids_of(mtp, prompt_, greedy(9)), ids_of(lookup, prompt_, greedy(9)));
+}
+
+TEST_F(SessionTest, SnapshotOfAnotherEngineIsRefused) {
+  Session session = session_or_die(engine_, SpecType::kMtp);
+  const std::vector<std::int32_t> expected = ids_of(session, prompt_, greedy(6));
+  std::optional<Snapshot> foreign;
+  {
+    const Engine other = open_or_die(family_options());
+    Session from = session_or_die(other, SpecType::kMtp);
+    ids_of(from, some_ids(12), greedy(3));
+    foreign.emplace(from.snapshot());
+    EXPECT_FALSE(session.restore(*foreign).ok()) << "the shape is the same, the model is not known to be";
+  }
+  const Engine third = open_or_die(family_options());
+  EXPECT_FALSE(session_or_die(third, SpecType::kMtp).restore(*foreign).ok()) << "its engine is gone";
+  EXPECT_EQ(ids_of(session, prompt_, greedy(6)), expected);
+}
+
+// The drafter's rewind moves rows on the device, which runs one operation at a time.
+TEST_F(SessionTest, RewindAndResetTakeTheirTurnOnTheDevice) {
+  Session running = session_or_die(engine_, SpecType::kMtp), waiting = session_or_die(engine_, SpecType::kMtp);
+  ids_of(waiting, prompt_, greedy(6));
+  std::atomic<bool> rewound = false, early = false;
+  std::thread other;
+  const auto on_token = [&](const TokenEvent&) {
+    if (!other.joinable()) {
+      other = std::thread([&] {
+        EXPECT_TRUE(waiting.rewind_to(5).ok());
+        rewound = true;
+        waiting.reset();
+      });
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+    early = early || rewound;
+    return true;
+  };
+  EXPECT_TRUE(running.generate(prompt_, greedy(8), on_token).ok());
+  other.join();
+  EXPECT_FALSE(early) << "it did not wait for the call that held the device";
+  EXPECT_TRUE(rewound);
+  EXPECT_EQ(waiting.length(), 0);
+}
+
+TEST_F(SessionTest, NoMemoryIsAnErrorAndTheSessionGoesOn) {
+  Session session = session_or_die(engine_, SpecType::kMtp, 3);
+  const std::vector<std::int32_t> expected = ids_of(session, prompt_, greedy(12));
+  int seen = 0;
+  const Result<GenerateResult> failed = session.generate(prompt_, greedy(12), [&](const TokenEvent&) -> bool {
+    if (++seen == 5) throw std::bad_alloc();
+    return true;
+  });
+  ASSERT_FALSE(failed.ok());
+  EXPECT_EQ(failed.error().kind, ErrorKind::kOutOfMemory);
+  EXPECT_EQ(session.tokens().size(), static_cast<std::size_t>(session.length()));
+  const Status logits =
+      session.logits(prompt_, {}, [](int, std::span<const float>) -> Status { throw std::bad_alloc(); });
+  ASSERT_FALSE(logits.ok());
+  EXPECT_EQ(logits.error().kind, ErrorKind::kOutOfMemory);
+  EXPECT_EQ(ids_of(session, prompt_, greedy(12)), expected);
 }
 
 TEST_F(SessionTest, RewindPastTheEndIsRefused) {

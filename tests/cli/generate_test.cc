@@ -83,6 +83,30 @@ TEST(Generate, EnvironmentStandsInForOptions) {
   EXPECT_EQ(run_latte(generate({}), how_with({"LATTE_PREDICT=x"})).exit_code, 2);
 }
 
+TEST(Generate, CommandLineOutranksTheEnvironmentsPrompt) {
+  const Outcome outcome = run_latte(generate({"--json", "-n", "1"}),
+                                    how_with({"LATTE_PROMPT=a", "LATTE_FILE=/no/such/file", "LATTE_IDS=1"}));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(outcome.json()["prompt_ids"], nlohmann::json({5, 6, 7, 8}));
+  EXPECT_EQ(run_latte(generate({"-n", "1", "--kv-bits", "32"}), how_with({"LATTE_CACHE_TYPE=q8"})).exit_code, 0);
+  EXPECT_EQ(run_latte({"generate", "-m", family_model()}, how_with({"LATTE_PROMPT=a", "LATTE_IDS=1"})).exit_code, 2);
+}
+
+TEST(Generate, UnusedSystemPromptIsSaidOnce) {
+  const Outcome outcome = run_latte(generate({"--json", "-n", "1", "-sys", "be brief", "--raw"}));
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_EQ(outcome.err, "warning: --system-prompt is not used: --ids give the whole prompt\n");
+}
+
+TEST(Generate, ReferenceSaysWhatItDoesNotUse) {
+  const Outcome outcome = run_latte(generate({"--json", "-n", "1", "--device", "reference", "-t", "3"}));
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_EQ(outcome.err, "warning: --threads 3 is not used: device reference chooses for itself\n");
+  const Outcome refused = run_latte(generate({"-n", "1", "--device", "reference", "--isa", "avx2"}));
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_TRUE(is_one_error_line(refused.err)) << refused.err;
+}
+
 TEST(Generate, IdsComeFromAFile) {
   const TempFolder folder;
   const std::string file = folder.write("ids.json", " [5, 6,\n 7, 8 ]\n");
@@ -142,6 +166,13 @@ TEST_F(TinyModel, StreamedTextIsTheTextOfTheResult) {
   EXPECT_EQ(streamed.out, result["text"].get<std::string>() + "\n");
   EXPECT_EQ(result["prompt_ids"][0], 0) << "BOS comes first";
   EXPECT_EQ(result["seed"].is_number_unsigned(), true);
+}
+
+TEST_F(TinyModel, SystemPromptWithoutTemplateIsSaidOnce) {
+  const Outcome outcome =
+      run_latte({"generate", "-m", model_, "-p", "The harbour", "-n", "1", "-t", "1", "--json", "--raw", "-sys", "x"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_EQ(outcome.err, "warning: --system-prompt is not used: --raw takes the prompt as text\n");
 }
 
 TEST_F(TinyModel, StopTextEndsTheTextBeforeIt) {

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
@@ -58,6 +59,42 @@ TEST(Logits, UnwritableFileIsAnError) {
   const Outcome outcome = run_latte({"logits", "-m", family_model(), "--ids", "1,2,3", "-o", "/no/such/folder/x.npy"});
   EXPECT_EQ(outcome.exit_code, 1);
   EXPECT_TRUE(is_one_error_line(outcome.err)) << outcome.err;
+}
+
+TEST(Logits, AFailedRunLeavesWhatWasThere) {
+  const TempFolder folder;
+  const std::string kept = folder.write("kept.npy", "before");
+  const auto files = [&] {
+    const std::filesystem::directory_iterator all(folder.path());
+    return std::distance(begin(all), end(all));
+  };
+  const auto run = [&](const std::string& ids, const std::string& path) {
+    return run_latte({"logits", "-m", family_model(), "--ids", ids, "-o", path, "--steps", "2,1"}).exit_code;
+  };
+  EXPECT_EQ(run("1,2,999", kept), 1) << "the second step fails, after rows were written";
+  EXPECT_EQ(run("1,2,999", folder.file("new.npy")), 1);
+  EXPECT_EQ(files(), 1) << "neither a half nor a temporary file";
+  std::ifstream before(kept);
+  EXPECT_EQ(std::string((std::istreambuf_iterator<char>(before)), {}), "before");
+  EXPECT_EQ(run("1,2,3", kept), 0);
+  EXPECT_EQ(read_npy(kept).values.size(), 3u * 272u);
+  EXPECT_EQ(run("1,2,3", "/dev/null"), 0) << "what is no plain file is written as it is";
+  EXPECT_EQ(files(), 1);
+}
+
+TEST(PlanCommand, MultiplyAddsAreNumbersHoweverLong) {
+  const TempFolder folder;
+  std::ifstream original(family_model() + "/config.json", std::ios::binary);
+  nlohmann::json config = nlohmann::json::parse(original);
+  config["kv_lora_rank"] = 1 << 20;
+  const std::string path = folder.write("config.json", config.dump());
+  const std::string rows = std::to_string(1 << 30);
+  const Outcome outcome = run_latte({"plan", "--config", path, "--json", "--new", rows, "--cached", rows});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  // 2^30 * 2^20 * 44 + 2 * 2^30 * 2^30 * 2^20
+  EXPECT_NE(outcome.out.find("\"absorbed_macs\":2417851688768854250487808,"), std::string::npos) << outcome.out;
+  EXPECT_TRUE(outcome.json()["absorbed_macs"].is_number());
+  EXPECT_TRUE(outcome.json()["materialised_macs"].is_number());
 }
 
 TEST(PlanCommand, JsonHoldsTheContract) {

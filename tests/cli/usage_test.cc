@@ -25,11 +25,27 @@ TEST(Usage, UnknownOptionSuggestsTheNearest) {
 
 TEST(Usage, ValuesAreChecked) {
   expect_misused(run_latte({"generate", "-n", "many"}), "whole number");
-  expect_misused(run_latte({"generate", "--top-p", "1.5"}), "from 0 to 1");
+  expect_misused(run_latte({"generate", "--min-p", "1.5"}), "from 0 to 1");
   expect_misused(run_latte({"generate", "--spec-type", "magic"}), "none|mtp|draft|lookup|auto");
   expect_misused(run_latte({"generate", "-m"}), "expects a value");
   expect_misused(run_latte({"generate", "--raw=1", "x"}), "takes no value");
   expect_misused(run_latte({"generate", "stray"}), "unexpected argument");
+}
+
+TEST(Usage, SamplingThatMakesNoDistributionIsMisuse) {
+  for (const char* value : {"0", "-0.5", "nan", "inf", "1.5"})
+    expect_misused(run_latte({"generate", "--top-p", value}),
+                   "--top-p \"" + std::string(value) + "\": expected a number above 0 and up to 1");
+  for (const char* value : {"1e-9", "-1", "nan", "101"})
+    expect_misused(run_latte({"generate", "--temp", value}),
+                   "--temp \"" + std::string(value) + "\": expected 0 (greedy) or a number from 1e-6 to 100");
+  for (const char* value : {"-0.1", "nan", "2"}) expect_misused(run_latte({"generate", "--min-p", value}), "--min-p");
+  expect_misused(run_latte({"generate", "--top-k", "-1"}), "--top-k");
+}
+
+TEST(Usage, TwoWordsOnTheCacheTypeAreMisuse) {
+  expect_misused(run_latte({"generate", "-ctk", "bf16", "--kv-bits", "32"}), "--kv-bits 32");
+  expect_misused(run_latte({"plan", "-m", family_model(), "-ctk", "bf16", "--kv-bits", "32"}), "--cache-type bf16");
 }
 
 TEST(Usage, PromptComesFromExactlyOnePlace) {
