@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# The CPU backend on another machine (one with AVX-512, say): every operation, model and decoding test on each instruction set that it
-# has, then the tables of bench/.
+# The CPU backend on another machine (one with AVX-512, say): every operation, model and decoding test on each
+# instruction set that it has, and the tables of bench/.
 #   tools/device_cpu.sh pack [BUILD_DIR]   here: collect built programs, their libraries and test data in build/device
-#   tools/device_cpu.sh run [OUT_DIR]      there, in a copy of the tree with build/device: run everything, tables into OUT_DIR
+#   tools/device_cpu.sh run [OUT_DIR]     there, in a copy of the tree with build/device: every test
+#   tools/device_cpu.sh tables [OUT_DIR]  there: the tables of bench/ into OUT_DIR
 # LATTE_TEST_DATA names the folder with models/ and data/ (pack copies the few files that are needed).
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -20,7 +21,9 @@ pack() {
     ldd "$program" | awk '$3 ~ /^\// {print $3}' | grep -vE '/(libc|libm|libpthread|libdl|librt|ld-linux[^/]*)\.so' |
       xargs -r -I{} cp -n {} build/device/lib/
   done
-  cp "$LATTE_TEST_DATA/models/latte-tiny/golden_long.safetensors" build/device/data/models/latte-tiny/
+  mkdir -p build/device/data/models/latte-tiny-draft
+  cp "$LATTE_TEST_DATA"/models/latte-tiny/{config.json,generation_config.json,golden_long.safetensors} build/device/data/models/latte-tiny/
+  cp "$LATTE_TEST_DATA"/models/latte-tiny-draft/{config.json,generation_config.json} build/device/data/models/latte-tiny-draft/
   cp -r "$LATTE_TEST_DATA/data/heldout" build/device/data/data/
   cp -r "$LATTE_TEST_DATA/models/configs" build/device/data/models/
   mkdir -p build/device/data/models/families
@@ -60,8 +63,8 @@ tables() {
   for isa in avx2 avx512 avx512_bf16; do
     taskset -c 0,1 bench_step_floor models/latte-tiny build/device/data/data/heldout 2 "$isa" >"$out/step_floor_$isa.md"
   done
-  timeout 150 bench_mtp_agreement models/latte-tiny build/device/data/data/heldout tests/data/latte-tiny/eval.json >"$out/mtp_agreement.md" || true
-  timeout 200 taskset -c 0,1 bench_attention_layer 2 >"$out/attention_layer_2_threads.md" || true
+  timeout 240 bench_mtp_agreement models/latte-tiny build/device/data/data/heldout tests/data/latte-tiny/eval.json >"$out/mtp_agreement.md" || true
+  timeout 260 taskset -c 0,1 bench_attention_layer 2 >"$out/attention_layer_2_threads.md" || true
   timeout 100 bench_attention_layer 16 >"$out/attention_layer_16_threads.md" || true
 }
 
