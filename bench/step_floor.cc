@@ -235,7 +235,10 @@ int run(int argc, char** argv) {
   fmt::print(
       "| text | tokens | plain tok/s | MTP tok/s | MTP / plain | control / plain | accepted / drafted | emitted per "
       "round | draft ms | verify ms | absorbed steps |\n|---|---|---|---|---|---|---|---|---|---|---|\n");
-  for (const char* kind : {"docs", "code"}) mtp_against_plain(*model, **backend, *tokenizer, argv[2], kind);
+  for (const char* kind : {"docs", "code"}) {
+    mtp_against_plain(*model, **backend, *tokenizer, argv[2], kind);
+    std::fflush(stdout);
+  }
   return 0;
 }
 

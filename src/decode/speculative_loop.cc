@@ -105,6 +105,7 @@ class SpeculativeLoop {
     block_.assign(1, tokens().back());
     Result<int> emitted = judge(step.logits);
     if (!emitted.ok()) return abandon(emitted.error(), rows - 1);
+    stats_.choose_seconds = stats_.emit_seconds = 0;  // the first token's share is the prompt's
     return {};
   }
 

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <ostream>
 
 #include "device/open_backend.h"
 #include "support/golden.h"
@@ -19,6 +20,11 @@ struct Subject {
   std::string device;
   std::string isa = "auto";
 };
+
+// How a failing case is printed.
+void PrintTo(const Subject& subject, std::ostream* out) {
+  *out << subject.family << " on " << subject.device << " " << subject.isa;
+}
 
 std::string subject_name(const ::testing::TestParamInfo<Subject>& info) {
   return info.param.family + "_" + info.param.device + "_" + info.param.isa;
