@@ -5,6 +5,8 @@ Usage: tools/mutate.py                 builds, runs what has no result yet, writ
        tools/mutate.py --list          the mutants with their numbers
        tools/mutate.py --only TEXT     runs those whose name, file or number matches; --fresh forgets earlier results
        tools/mutate.py --write-killers notes in tools/mutations.json which test noticed each break, to be tried first
+       tools/mutate.py --build         builds only; build/mutation may then be taken to a machine of more cores, where
+       tools/mutate.py --prebuilt --processes N   runs what was built, N mutants at a time
        tools/mutate.py --self-test
 
 All mutants are compiled into one copy of the sources under build/mutation/src; environment variable LATTE_MUTATION
@@ -14,6 +16,7 @@ tools/mutation_explanations.json. Exit status 1 when a named break survives or a
 """
 
 import argparse
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -157,12 +160,22 @@ def prepare(jobs):
     fail("the mutated copy does not build after 12 attempts")
 
 
+def built_before():
+    """What `--build` left in build/mutation, here or on another machine."""
+    dropped = set(json.loads(dropped_file().read_text())) if dropped_file().exists() else set()
+    edits, named = collect(dropped)
+    programs = [f"{name}_test" for name in test_programs() if (WORK / "build" / f"{name}_test").exists()]
+    if not programs:
+        fail("build/mutation holds no test program; run tools/mutate.py --build first")
+    return edits, named, programs
+
+
 def fingerprint(programs):
     """Of the built test programs' sources: results of another state of the code are run again."""
     parts = []
     for path in sorted((WORK / "src").rglob("*")):
         if path.suffix in (".h", ".cc") and path.is_file():
-            parts.append(mutants.digest(path.as_posix(), path.read_text(errors="surrogateescape")))
+            parts.append(mutants.digest(path.relative_to(WORK).as_posix(), path.read_text(errors="surrogateescape")))
     return mutants.digest(*parts, *programs)
 
 
@@ -197,12 +210,17 @@ def run_program(program, gtest_filter, number, wall_seconds, cpu_seconds, extra=
     return "failed", test + how, seconds
 
 
-def baseline(programs, slow):
+def baseline(programs, slow, processes):
     """Every program with no mutant: all must pass. Returns program -> (filter that leaves out slow tests, seconds)."""
     result = {}
-    for program in programs:
+
+    def run(program):
+        return run_program(program, "", 0, 1800, 3600, [f"--gtest_output=json:{WORK / program}.json"])
+
+    with concurrent.futures.ThreadPoolExecutor(processes) as pool:
+        runs = list(pool.map(run, programs))
+    for program, (status, test, seconds) in zip(programs, runs):
         report = WORK / f"{program}.json"
-        status, test, seconds = run_program(program, "", 0, 1800, 3600, [f"--gtest_output=json:{report}"])
         if status != "passed":
             fail(f"{program} fails without a mutant: {test}")
         suites = json.loads(report.read_text()).get("testsuites", [])
@@ -305,6 +323,9 @@ def main():
     parser.add_argument("--write-killers", action="store_true")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--slow", type=float, default=5.0, help="seconds above which a test is left out")
+    parser.add_argument("--build", action="store_true")
+    parser.add_argument("--prebuilt", action="store_true")
+    parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--self-test", action="store_true")
     arguments = parser.parse_args()
     if arguments.self_test:
@@ -317,7 +338,12 @@ def main():
         for edit in collect(dropped)[0]:
             print(f"{edit.number:3} {edit.file}:{edit.line} {edit.name} | {edit.source_line} -> {edit.replacement}")
         return 0
-    edits, named, programs = prepare(arguments.jobs)
+    if arguments.prebuilt:
+        edits, named, programs = built_before()
+    else:
+        edits, named, programs = prepare(arguments.jobs)
+    if arguments.build:
+        return 0
     code = fingerprint(programs)
     path = WORK / "results.jsonl"
     if arguments.fresh:
@@ -330,16 +356,20 @@ def main():
     if base_file.exists():
         base = json.loads(base_file.read_text())
     else:
-        base = baseline(programs, arguments.slow)
+        base = baseline(programs, arguments.slow, arguments.processes)
         base_file.write_text(json.dumps(base))
-    for edit in todo:
+
+    def timed(edit):
         started = time.monotonic()
-        result = {"key": edit.key, "code": code, **run_mutant(edit, base)}
-        results[edit.key] = result
-        with path.open("a") as file:
-            file.write(json.dumps(result) + "\n")
-        print(f"{edit.number:3} {result['status']:8} {time.monotonic() - started:6.1f} s  {edit.file}:{edit.line} {edit.name}"
-              f"  {result['test']}", flush=True)
+        return edit, run_mutant(edit, base), time.monotonic() - started
+
+    with concurrent.futures.ThreadPoolExecutor(arguments.processes) as pool:
+        for edit, outcome, seconds in pool.map(timed, todo):
+            results[edit.key] = {"key": edit.key, "code": code, **outcome}
+            with path.open("a") as file:
+                file.write(json.dumps(results[edit.key]) + "\n")
+            print(f"{edit.number:3} {outcome['status']:8} {seconds:6.1f} s  {edit.file}:{edit.line} {edit.name}"
+                  f"  {outcome['test']}", flush=True)
     if any(edit.key not in results for edit in edits):
         print("not all mutants have a result yet; run again without --only for the report")
         return 0
