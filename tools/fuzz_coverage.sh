@@ -8,6 +8,7 @@ build=${1:-$root/build/fuzz-coverage}
 declare -A parsers=(
   [safetensors]="src/io/safetensors.cc src/io/json_file.cc"
   [config]="src/model/config.cc src/model/key_reader.cc src/model/family_name.cc src/model/rope.cc"
+  [tokenizer]="src/text/tokenizer_json.cc src/text/added_tokens.cc src/text/normalizer.cc src/text/pre_tokenizer.cc src/text/pattern_syntax.cc"
 )
 
 cmake --preset fuzz -S "$root" -B "$build" -DLATTE_TESTS=OFF -DLATTE_BENCH=OFF \
