@@ -174,7 +174,7 @@ struct AttendSequence {
 
 /// Partial results: slot s, lane g, packed row w of the call holds normalised o [V] and its log-sum.
 /// o lies at ((s * lanes + g) * rows + w) * width, log-sums at (s * lanes + g) * rows + w. F32 (reference: F64).
-/// An empty slot row has an empty log-sum and o = 0.
+/// An empty slot row has an empty log-sum; its o is not read.
 struct Partials {
   void* o = nullptr;
   void* log2_sums = nullptr;

@@ -163,5 +163,32 @@ TEST(MtpDrafter, AShorterContextThanTheTargetsIsAWindowToo) {
   EXPECT_GT(done.stats.accepted, 200);
 }
 
+
+TEST(MtpDrafter, ARewindGivesUpTheLastWrittenRowAlone) {
+  DecodeRig rig({.kind = DrafterKind::kMtp, .drafter_noise = 0});
+  std::vector<TokenId> tokens = toy_prompt(40);
+  rig.run(tokens, {.max_tokens = 12, .depth = 3});
+  for (int length = rig.mtp.length(); length > 1; --length) {
+    ASSERT_TRUE(rig.watch.inner->rewind_to(length).ok());
+    EXPECT_EQ(rig.mtp.length(), length - 1) << "row " << length - 1 << " waits for its token, those before it stay";
+  }
+}
+
+TEST(MtpDrafter, RowsSeenAgainReplaceTheOldOnes) {
+  DecodeRig rig({.kind = DrafterKind::kMtp, .drafter_noise = 0});
+  std::vector<TokenId> tokens = toy_prompt(40);
+  rig.run(tokens, {.max_tokens = 12, .depth = 3});
+  // The target goes back on its own and steps other tokens: the drafter learns it from the rows' place alone.
+  ASSERT_TRUE(rig.target.rewind_to(45).ok());
+  tokens.resize(45);
+  for (const TokenId token : {9, 8, 7}) tokens.push_back(token);
+  const auto step = rig.target.step({tokens.data() + 45, 2}, Role::kGenerated, LogitsWanted::kNone);
+  ASSERT_TRUE(step.ok());
+  ASSERT_TRUE(rig.watch.inner->observe({.tokens = tokens, .first_row = 45, .hidden = step->hidden}).ok());
+  EXPECT_EQ(drafter_of(rig).window_start(), 0) << "rows before it stay";
+  const Generation done = rig.run(tokens, {.max_tokens = 20, .depth = 3, .first_generated = 45});
+  EXPECT_EQ(done.stats.accepted, done.stats.drafted);
+}
+
 }  // namespace
 }  // namespace latte

@@ -209,5 +209,14 @@ TEST(Sampler, RefusesOptionsThatMakeNoDistribution) {
   }
 }
 
+
+// One token has more than half the mass; the others, far below it, hold a tenth of it together.
+TEST(Sampler, TopPTakesTheLikelyTokensBeforeTheFarOnes) {
+  std::vector<float> logits(1000, -9.0F);
+  logits[321] = 0;
+  const Sampler sampler({.temperature = 1, .top_p = 0.5, .seed = 5}, 1000);
+  for (int position = 0; position < 300; ++position) ASSERT_EQ(sampler.choose(logits, position), 321);
+}
+
 }  // namespace
 }  // namespace latte

@@ -98,5 +98,46 @@ TEST(StepPlan, ExplainsItselfInOneLine) {
             "partial slots at most");
 }
 
+// Whatever the step: its calls share out the queries in order, and each call's chunks are every key its last query
+// sees.
+TEST(StepPlan, CallsCoverEveryQueryAndEveryKeyOnce) {
+  constexpr std::int64_t kPartialValues = 1 << 20;  // what a call's partial results may hold
+  constexpr int kFoldedSlots = 16;                  // ... unless its leaves, 128 at most, are folded by eights already
+  for (const MlaGeometry& g : {kTiny, kDeepSeekV3, kMiniCpm3}) {
+    for (const int before : {0, 1, 255, 256, 600, 8185, 16380, 40000}) {
+      for (const int rows : {1, 2, 7, 14, 16, 28, 56, 129, 512}) {
+        for (const Role role : {Role::kPrompt, Role::kGenerated}) {
+          for (const MlaPath path : {MlaPath::kAuto, MlaPath::kAbsorbed, MlaPath::kMaterialised}) {
+            if (role == Role::kGenerated && rows > kMaxDecodeRows) continue;
+            StepPlan plan;
+            plan_step(g, before, rows, role, path, plan);
+            int next_query = 0, next_chunk = 0;
+            for (const AttendCall& call : plan.calls) {
+              ASSERT_EQ(call.queries.first_query, next_query);
+              ASSERT_GT(call.queries.query_count, 0);
+              next_query += call.queries.query_count;
+              ASSERT_EQ(call.first_chunk, next_chunk);
+              ASSERT_GT(call.chunk_count, 0);
+              next_chunk += call.chunk_count;
+              int key = 0;
+              for (int i = call.first_chunk; i < next_chunk; ++i) {
+                ASSERT_EQ(plan.chunks[static_cast<std::size_t>(i)].begin, key);
+                key = plan.chunks[static_cast<std::size_t>(i)].end;
+              }
+              ASSERT_EQ(key, before + next_query) << "the keys its last query sees";
+              if (plan.form == MlaForm::kAbsorbed) {
+                const std::int64_t slot = std::int64_t{call.queries.query_count} * g.heads * g.r;
+                ASSERT_TRUE(call.slots <= kFoldedSlots || call.slots * slot <= kPartialValues);
+              }
+            }
+            ASSERT_EQ(next_query, rows);
+            ASSERT_EQ(next_chunk, static_cast<int>(plan.chunks.size()));
+          }
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace latte
