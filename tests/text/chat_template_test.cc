@@ -155,7 +155,8 @@ TEST(ChatTemplate, HostileTemplatesEndInAnError) {
     const auto start = std::chrono::steady_clock::now();
     const std::string message = error_of(source);
     EXPECT_EQ(message.rfind("chat_template.jinja: ", 0), 0u) << source.substr(0, 80) << ": " << message;
-    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20)) << source.substr(0, 80);
+    // Seconds in a release build; sanitizers and a busy machine take many times that.
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(200)) << source.substr(0, 80);
   }
 }
 
@@ -163,7 +164,8 @@ TEST(ChatTemplate, SearchIsLinear) {
   const auto start = std::chrono::steady_clock::now();
   EXPECT_EQ(render("{{ ('a' * 3000000 ~ 'b') in ('a' * 6000000) }}").value(), "False");
   EXPECT_EQ(error_of("{{ ('a' * 6000000).rfind('b' ~ 'a' * 3000000) }}").rfind("chat_template.jinja: ", 0), 0u);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+  // Seconds in a release build; sanitizers and a busy machine take many times that.
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(200));
 }
 
 // Ends in an error of the template within seconds.
@@ -172,7 +174,8 @@ void expect_refused(const std::string& source, const std::string& reason) {
   const std::string message = error_of(source);
   EXPECT_EQ(message.rfind("chat_template.jinja: ", 0), 0u) << source.substr(0, 80) << ": " << message;
   EXPECT_NE(message.find(reason), std::string::npos) << source.substr(0, 80) << ": " << message;
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20)) << source.substr(0, 80);
+  // Seconds in a release build; sanitizers and a busy machine take many times that.
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(200)) << source.substr(0, 80);
 }
 
 TEST(ChatTemplate, KeyThatDoesNotEqualItselfIsCopied) {
