@@ -112,6 +112,7 @@ constexpr std::int64_t leaf_scratch_floats(const KernelTable& kernels, int key_w
 
 /// Null where this build or processor family has no such instruction set.
 const KernelTable* scalar_kernels();
+const KernelTable* neon_kernels();
 const KernelTable* avx2_kernels();
 const KernelTable* avx512_kernels();
 const KernelTable* avx512_bf16_kernels();

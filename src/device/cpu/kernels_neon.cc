@@ -1,0 +1,17 @@
+#include "device/cpu/kernel_table.h"
+
+#if defined(__ARM_NEON) && defined(__aarch64__)
+#include "device/cpu/kernel_unit.h"
+#include "device/cpu/simd_neon.h"
+
+namespace latte {
+
+const KernelTable* neon_kernels() {
+  static constexpr KernelTable kTable = kernel_table<Neon, FloatDot<Neon>>("neon");
+  return &kTable;
+}
+
+}  // namespace latte
+#else
+const latte::KernelTable* latte::neon_kernels() { return nullptr; }
+#endif

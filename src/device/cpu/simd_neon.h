@@ -1,0 +1,56 @@
+#pragma once
+
+#include <arm_neon.h>
+
+#include <cstdint>
+
+namespace latte {
+namespace {
+
+/// Four floats of Advanced SIMD (NEON) as every AArch64 processor has it; 32 registers.
+struct Neon {
+  using Vec = float32x4_t;
+  static constexpr int kWidth = 4;
+  static constexpr int kWeightRows[5] = {0, 16, 10, 7, 5};  ///< weight rows of a dot tile, by rows of x
+  static constexpr int kRowSumVecs[5] = {0, 16, 8, 6, 4};   ///< column vectors of a row-sum tile, by rows of x
+  static constexpr int kScoreKeys[3] = {0, 20, 12};         ///< keys of a score tile, by query vectors
+  static constexpr int kValueVecs = 6;                      ///< value vectors of a tile of four rows
+  static constexpr int kGroupVecs = 4;                      ///< query vectors of an attention task
+
+  static Vec zero() { return vdupq_n_f32(0); }
+  static Vec set1(float value) { return vdupq_n_f32(value); }
+  static Vec load(const float* p) { return vld1q_f32(p); }
+  static Vec load(const std::uint16_t* p) { return vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(p), 16)); }
+  template <class T>
+  static Vec load_first(const T* p, int n) {
+    T padded[kWidth] = {};
+    for (int i = 0; i < n; ++i) padded[i] = p[i];
+    return load(padded);
+  }
+  static void store(float* p, Vec v) { vst1q_f32(p, v); }
+  static void store_first(float* p, Vec v, int n) {
+    float padded[kWidth];
+    store(padded, v);
+    for (int i = 0; i < n; ++i) p[i] = padded[i];
+  }
+  static Vec fma(Vec a, Vec b, Vec c) { return vfmaq_f32(c, a, b); }
+  static Vec add(Vec a, Vec b) { return vaddq_f32(a, b); }
+  static Vec sub(Vec a, Vec b) { return vsubq_f32(a, b); }
+  static Vec mul(Vec a, Vec b) { return vmulq_f32(a, b); }
+  static Vec div(Vec a, Vec b) { return vdivq_f32(a, b); }
+  /// The second operand where either is NaN, as on x86: FMAX would give NaN.
+  static Vec max(Vec a, Vec b) { return vbslq_f32(vcgtq_f32(a, b), a, b); }
+  static Vec min(Vec a, Vec b) { return vbslq_f32(vcltq_f32(a, b), a, b); }
+  static Vec select_less(Vec a, Vec b, Vec yes, Vec no) { return vbslq_f32(vcltq_f32(a, b), yes, no); }
+  static float hsum(Vec v) { return vaddvq_f32(v); }
+  static Vec round(Vec v) { return vrndnq_f32(v); }
+  /// 2^v for integers v in [-126, 127].
+  static Vec power_of_two(Vec v) {
+    const int32x4_t biased = vaddq_s32(vcvtnq_s32_f32(v), vdupq_n_s32(127));
+    return vreinterpretq_f32_s32(vshlq_n_s32(biased, 23));
+  }
+  static void prefetch(const void* p) { __builtin_prefetch(p); }
+};
+
+}  // namespace
+}  // namespace latte
