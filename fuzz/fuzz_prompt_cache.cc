@@ -28,7 +28,8 @@ void repair(std::vector<std::byte>& file) {
 }
 
 void expect_inside(std::span<const std::byte> file, std::span<const std::byte> part) {
-  const bool inside = part.empty() || (part.data() >= file.data() && part.data() + part.size() <= file.data() + file.size());
+  const bool inside =
+      part.empty() || (part.data() >= file.data() && part.data() + part.size() <= file.data() + file.size());
   latte::expects(inside, "a section lies inside its file");
 }
 
@@ -38,8 +39,8 @@ void read(std::span<const std::byte> file) {
     latte::expects(cache.error().message.find('\n') == std::string::npos, "an error is one line");
     return;
   }
-  for (const auto part : {cache->rows, cache->mtp_rows, cache->mtp_queue, cache->draft_rows,
-                          std::as_bytes(std::span(cache->note))})
+  for (const auto part :
+       {cache->rows, cache->mtp_rows, cache->mtp_queue, cache->draft_rows, std::as_bytes(std::span(cache->note))})
     expect_inside(file, part);
   const latte::PromptCacheHeader& header = cache->header;
   latte::expects(cache->tokens.size() == static_cast<std::size_t>(header.tokens), "the header counts the tokens");

@@ -50,9 +50,10 @@ constexpr std::array kOptions = {
                kGenerate},
     OptionSpec{"--ignore-eos", "", kFlag, "", "do not stop at the model's stop tokens", kGenerate},
 
-    OptionSpec{"--prompt-cache-file", "--prompt-cache", kText, "FILE",
-               "keep the session here: read it if it is there, reuse what the prompt shares with it, save it at the end",
-               kGenerate},
+    OptionSpec{
+        "--prompt-cache-file", "--prompt-cache", kText, "FILE",
+        "keep the session here: read it if it is there, reuse what the prompt shares with it, save it at the end",
+        kGenerate},
 
     OptionSpec{"--seed", "-s", kInteger, "N", "seed of the sampling noise (default: random, shown at the end)",
                kGenerate, 0, kMostSeed},

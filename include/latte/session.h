@@ -133,9 +133,9 @@ class Session {
   /// Takes over a snapshot of a session of the same engine. Errors: another model's or another cache type's.
   Status restore(const Snapshot& snapshot);
 
-  /// Writes all that restores this session (tokens, rows of every cache, the drafter's state) and `note`, any text of at
-  /// most 16 MiB, to a file (docs/prompt-cache.md). The file appears whole or not at all, and is on the disk when this
-  /// returns; one that was there before stays until then. Errors: what the system refuses; the old file stays.
+  /// Writes all that restores this session (tokens, rows of every cache, the drafter's state) and `note`, any text of
+  /// at most 16 MiB, to a file (docs/prompt-cache.md). The file appears whole or not at all, and is on the disk when
+  /// this returns; one that was there before stays until then. Errors: what the system refuses; the old file stays.
   Status save(const std::string& path, std::string_view note = {}) const;
   /// Takes over a saved session and gives the note. Another drafter or draft model loads the rows and starts its own
   /// state anew, which `report` says. Errors: no such file; a broken one or another version; rows of another model,

@@ -36,13 +36,15 @@ class SectionReader {
 
   void preamble() {
     const bool known = rest_.size() >= kMagic.size() && std::memcmp(rest_.data(), kMagic.data(), kMagic.size()) == 0;
-    if (!known) return refuse("not a prompt cache file ({} bytes), expected one that latte wrote: name another file",
-                              file_.size());
+    if (!known)
+      return refuse("not a prompt cache file ({} bytes), expected one that latte wrote: name another file",
+                    file_.size());
     if (rest_.size() < kPreambleBytes) return refuse("cut off after {} bytes: delete it", file_.size());
     const auto version = number_at<std::uint32_t>(rest_, 8);
     if (version != kPromptCacheVersion) {
-      return refuse("a prompt cache of format version {}, this build reads {}: use the build that wrote it, or delete it",
-                    version, kPromptCacheVersion);
+      return refuse(
+          "a prompt cache of format version {}, this build reads {}: use the build that wrote it, or delete it",
+          version, kPromptCacheVersion);
     }
     if (number_at<std::uint32_t>(rest_, 12) != 0) return refuse("broken at byte 12: delete it");
     rest_ = rest_.subspan(kPreambleBytes);
@@ -112,7 +114,8 @@ class SectionReader {
 };
 
 Json to_json(const CacheModel& model) {
-  return {{"family", model.family}, {"directory", model.directory}, {"config", model.config}, {"weights", model.weights}};
+  return {
+      {"family", model.family}, {"directory", model.directory}, {"config", model.config}, {"weights", model.weights}};
 }
 
 Json to_json(const CacheShape& shape) {
@@ -165,7 +168,8 @@ Result<PromptCacheHeader> parse_header(std::span<const std::byte> payload, std::
   const std::string_view text(reinterpret_cast<const char*>(payload.data()), payload.size());
   Result<Json> json = parse_json(text, source);
   if (!json.ok()) return json.error();
-  if (!json->is_object()) return fail(ErrorKind::kInvalidInput, "{}: header {}, expected an object", source, brief_json(*json));
+  if (!json->is_object())
+    return fail(ErrorKind::kInvalidInput, "{}: header {}, expected an object", source, brief_json(*json));
   KeyReader reader(*json, source);
   PromptCacheHeader header{.row_format = count(reader, "row_format"),
                            .model = read_model(reader, "model", source),
@@ -200,7 +204,8 @@ Result<PromptCacheHeader> parse_header(std::span<const std::byte> payload, std::
 void check_places(const PromptCacheHeader& header, SectionReader& reader) {
   const int rows = header.rows.rows;
   if (header.tokens < rows || header.tokens - rows > 1 || header.generated_from > header.tokens)
-    reader.refuse("broken: {} tokens for {} rows, generated from {}; delete it", header.tokens, rows, header.generated_from);
+    reader.refuse("broken: {} tokens for {} rows, generated from {}; delete it", header.tokens, rows,
+                  header.generated_from);
   if (header.mtp.has_value()) {
     const MtpHeader& mtp = *header.mtp;
     if (!MtpDrafter::holds_together({mtp.first_row, mtp.kept_first}, mtp.rows.rows, mtp.kept_rows, rows) ||
@@ -250,7 +255,8 @@ Result<PromptCache> parse_prompt_cache(std::span<const std::byte> file, std::str
 
   PromptCache cache;
   const std::span<const std::byte> note = reader.take(Section::kNote);
-  if (note.size() > kMostNoteBytes) reader.refuse("a note of {} bytes, expected at most {}", note.size(), kMostNoteBytes);
+  if (note.size() > kMostNoteBytes)
+    reader.refuse("a note of {} bytes, expected at most {}", note.size(), kMostNoteBytes);
   cache.note = {reinterpret_cast<const char*>(note.data()), note.size()};
   const std::span<const std::byte> tokens = reader.take(Section::kTokens);
   reader.expect_rows(Section::kTokens, tokens, header->tokens, sizeof(TokenId));

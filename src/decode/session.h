@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
+#include "decode/open_model.h"
 #include "decode/prompt_cache.h"
 #include "decode/session_content.h"
-#include "decode/open_model.h"
 #include "decode/speculative_loop.h"
 #include "latte/session.h"
 #include "model/sequence.h"

@@ -33,7 +33,8 @@ CacheModel describe_model(const Model& model, const Digest& weights) {
 }
 
 CacheShape describe_rows(const LatentCache& cache, int rows) {
-  return {.layers = cache.layers(), .width = cache.width(), .dtype = std::string(dtype_name(cache.dtype())), .rows = rows};
+  return {
+      .layers = cache.layers(), .width = cache.width(), .dtype = std::string(dtype_name(cache.dtype())), .rows = rows};
 }
 
 bool same_shape(const CacheShape& a, const CacheShape& b) {
@@ -49,7 +50,8 @@ LatentRows rows_of(const LatentCache& like, int length, std::span<const std::byt
 Status write_rows(SectionWriter& writer, Section section, const LatentCache& cache, int rows, std::mutex& busy) {
   const std::size_t row_bytes = static_cast<std::size_t>(cache.width()) * dtype_bytes(cache.dtype());
   const int most = static_cast<int>(std::max<std::size_t>(1, kPartBytes / row_bytes));
-  const std::uint64_t all = std::uint64_t{row_bytes} * static_cast<std::uint64_t>(cache.layers()) * static_cast<std::uint64_t>(rows);
+  const std::uint64_t all =
+      std::uint64_t{row_bytes} * static_cast<std::uint64_t>(cache.layers()) * static_cast<std::uint64_t>(rows);
   if (Status begun = writer.begin(section, all); !begun.ok()) return begun;
   std::vector<std::byte> part;
   for (int layer = 0; layer < cache.layers(); ++layer) {
@@ -95,11 +97,12 @@ PromptCacheHeader SessionState::describe() const {
   };
   if (mtp_drafter != nullptr && mtp_state_is_whole()) {
     const ConstMatRef kept = mtp_sequence->kept();
-    header.mtp = MtpHeader{.rows = describe_rows(mtp_sequence->cache(), mtp_sequence->length()),
-                           .first_row = mtp_drafter->place().first_row,
-                           .kept_first = mtp_drafter->place().kept_first,
-                           .kept_rows = static_cast<int>(kept.rows),
-                           .kept_row_bytes = static_cast<int>(kept.cols * static_cast<std::int64_t>(dtype_bytes(kept.dtype)))};
+    header.mtp =
+        MtpHeader{.rows = describe_rows(mtp_sequence->cache(), mtp_sequence->length()),
+                  .first_row = mtp_drafter->place().first_row,
+                  .kept_first = mtp_drafter->place().kept_first,
+                  .kept_rows = static_cast<int>(kept.rows),
+                  .kept_row_bytes = static_cast<int>(kept.cols * static_cast<std::int64_t>(dtype_bytes(kept.dtype)))};
   }
   if (draft_drafter != nullptr) {
     const DraftModelDrafter::Place place = draft_drafter->place(fed_tokens());

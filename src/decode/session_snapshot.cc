@@ -24,9 +24,8 @@ std::shared_ptr<const SnapshotState> SessionState::snapshot() const {
   taken->generated_from = generated_from;
   taken->cache = sequence.cache().snapshot();
   if (mtp_drafter != nullptr && mtp_state_is_whole()) {
-    taken->mtp = MtpSnapshot{.cache = mtp_sequence->cache().snapshot(),
-                             .place = mtp_drafter->place(),
-                             .kept = mtp_sequence->kept_bytes()};
+    taken->mtp = MtpSnapshot{
+        .cache = mtp_sequence->cache().snapshot(), .place = mtp_drafter->place(), .kept = mtp_sequence->kept_bytes()};
   }
   if (draft_drafter != nullptr) {
     const DraftModelDrafter::Place place = draft_drafter->place(fed_tokens());

@@ -9,8 +9,9 @@ namespace {
 constexpr std::size_t kSampleBytes = 4096;
 constexpr std::size_t kLeastShare = 256;  // of a tensor
 
-constexpr std::string_view kKeysWithoutEffect[] = {"_name_or_path", "architectures", "auto_map",     "bos_token_id",
-                                                   "eos_token_id",  "pad_token_id",  "transformers_version"};
+constexpr std::string_view kKeysWithoutEffect[] = {"_name_or_path",       "architectures", "auto_map",
+                                                   "bos_token_id",        "eos_token_id",  "pad_token_id",
+                                                   "transformers_version"};
 
 std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 
@@ -40,9 +41,7 @@ Digest config_digest(const Json& config) {
   return sum.digest();
 }
 
-Digest weights_digest(const Checkpoint& checkpoint) {
-  return weights_digest(checkpoint, kWholeBytes, kSampledBytes);
-}
+Digest weights_digest(const Checkpoint& checkpoint) { return weights_digest(checkpoint, kWholeBytes, kSampledBytes); }
 
 Digest weights_digest(const Checkpoint& checkpoint, std::size_t whole_bytes, std::size_t sampled_bytes) {
   std::size_t total = 0;

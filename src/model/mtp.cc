@@ -98,7 +98,8 @@ KeyRows MtpSequence::queue_rows(int rows, void* const* page) const {
 
 std::vector<std::byte> MtpSequence::kept_bytes() const {
   const int width = model_->config.hidden;
-  std::vector<std::byte> bytes(static_cast<std::size_t>(queue_rows_) * width * dtype_bytes(backend_->info().activation));
+  std::vector<std::byte> bytes(static_cast<std::size_t>(queue_rows_) * width *
+                               dtype_bytes(backend_->info().activation));
   void* const page = queue_.base();
   if (queue_rows_ > 0) backend_->read_rows(queue_rows(queue_rows_, &page), 0, queue_rows_, width, bytes);
   return bytes;

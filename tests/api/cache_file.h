@@ -28,7 +28,9 @@ inline Session working_session(const Engine& engine, int which) {
 }
 
 /// The note that goes with it: long enough for a save to take a while.
-inline std::string working_note(int which) { return std::string(std::size_t{512} << 10, static_cast<char>('a' + which)); }
+inline std::string working_note(int which) {
+  return std::string(std::size_t{512} << 10, static_cast<char>('a' + which));
+}
 
 inline constexpr int kWorkingSessions = 4;
 

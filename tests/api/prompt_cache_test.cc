@@ -119,8 +119,9 @@ TEST_F(PromptCacheTest, AnotherDrafterLoadsTheRowsAndSaysSo) {
   Session plain = session_or_die(engine);
   const Result<GenerateResult> expected = plain.generate(prompt_, greedy(20));
   ASSERT_TRUE(expected.ok());
-  for (const auto& [from, to] : {std::pair(SpecType::kMtp, SpecType::kLookup), std::pair(SpecType::kLookup, SpecType::kMtp),
-                                 std::pair(SpecType::kMtp, SpecType::kNone)}) {
+  for (const auto& [from, to] :
+       {std::pair(SpecType::kMtp, SpecType::kLookup), std::pair(SpecType::kLookup, SpecType::kMtp),
+        std::pair(SpecType::kMtp, SpecType::kNone)}) {
     Session saved = session_or_die(engine, from), loaded = session_or_die(engine, to);
     ASSERT_TRUE(saved.generate(prompt_, greedy(4)).ok());
     save_or_fail(saved, path_);

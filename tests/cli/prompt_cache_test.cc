@@ -20,7 +20,8 @@ std::string bytes_of(const std::string& path) {
 class PromptCacheOption : public ::testing::Test {
  protected:
   std::vector<std::string> words(const std::string& ids, std::vector<std::string> more) const {
-    std::vector<std::string> all = {"generate", "-m", family_model(), "--ids", ids, "--ignore-eos", "-t", "1", "--json"};
+    std::vector<std::string> all = {"generate", "-m", family_model(), "--ids", ids, "--ignore-eos",
+                                    "-t",       "1",  "--json"};
     all.insert(all.end(), more.begin(), more.end());
     return all;
   }
@@ -86,7 +87,8 @@ TEST_F(PromptCacheOption, AMissingFolderIsSaidBeforeAnythingIsWritten) {
 
 TEST_F(PromptCacheOption, AnUnchangedSessionIsNotWrittenAgain) {
   ASSERT_EQ(cached(prompt_).exit_code, 0);
-  struct stat before {}, after{}, longer{};
+  struct stat before {
+  }, after{}, longer{};
   ASSERT_EQ(stat(path_.c_str(), &before), 0);
   ASSERT_EQ(cached(prompt_).exit_code, 0);
   ASSERT_EQ(stat(path_.c_str(), &after), 0);
@@ -112,8 +114,8 @@ TEST_F(PromptCacheOption, TextOfTheTrainedModelIsTheSameFromTheFile) {
   const std::optional<std::string> tiny = latte::testing::model_folder("latte-tiny");
   if (!tiny.has_value()) GTEST_SKIP() << "latte-tiny is not unpacked and LATTE_TEST_DATA is not set";
   for (const char* spec : {"none", "mtp", "lookup"}) {
-    const std::vector<std::string> plain = {"generate",    "-m", *tiny, "-p", "The harbour at dawn was", "-n", "40", "-t", "1",
-                                            "--spec-type", spec};
+    const std::vector<std::string> plain = {
+        "generate", "-m", *tiny, "-p", "The harbour at dawn was", "-n", "40", "-t", "1", "--spec-type", spec};
     std::vector<std::string> cached = plain;
     path_ = folder_.file(spec);
     cached.insert(cached.end(), {"--prompt-cache-file", path_});
