@@ -16,8 +16,8 @@ Digest config_digest(const Json& config);
 /// a large model can escape it.
 Digest weights_digest(const Checkpoint& checkpoint);
 
-inline constexpr std::size_t kWholeBytes = std::size_t{128} << 20;
-inline constexpr std::size_t kSampledBytes = std::size_t{32} << 20;
+inline constexpr std::size_t kWholeBytes = std::size_t{64} << 20;
+inline constexpr std::size_t kSampledBytes = std::size_t{16} << 20;
 
 /// The same with other limits.
 Digest weights_digest(const Checkpoint& checkpoint, std::size_t whole_bytes, std::size_t sampled_bytes);
