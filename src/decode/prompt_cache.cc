@@ -1,7 +1,6 @@
 #include "decode/prompt_cache.h"
 
 #include <array>
-#include <bit>
 #include <cstring>
 #include <limits>
 #include <utility>
@@ -12,9 +11,6 @@
 namespace latte {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "the file's numbers are read as they lie in memory");
-
-constexpr std::string_view kMagic = "latte-pc";
 constexpr int kMost = std::numeric_limits<int>::max();
 
 constexpr std::array kDTypes = {DType::kF64, DType::kF32, DType::kF16, DType::kBf16};
@@ -35,7 +31,8 @@ class SectionReader {
   const Error& error() const { return *error_; }
 
   void preamble() {
-    const bool known = rest_.size() >= kMagic.size() && std::memcmp(rest_.data(), kMagic.data(), kMagic.size()) == 0;
+    const bool known = rest_.size() >= kPromptCacheMagic.size() &&
+                       std::memcmp(rest_.data(), kPromptCacheMagic.data(), kPromptCacheMagic.size()) == 0;
     if (!known)
       return refuse("not a prompt cache file ({} bytes), expected one that latte wrote: name another file",
                     file_.size());
@@ -112,15 +109,6 @@ class SectionReader {
   Checksum sum_;
   std::optional<Error> error_;
 };
-
-Json to_json(const CacheModel& model) {
-  return {
-      {"family", model.family}, {"directory", model.directory}, {"config", model.config}, {"weights", model.weights}};
-}
-
-Json to_json(const CacheShape& shape) {
-  return {{"layers", shape.layers}, {"width", shape.width}, {"dtype", shape.dtype}, {"rows", shape.rows}};
-}
 
 const Json& part(KeyReader& reader, const char* key) {
   static const Json empty = Json::object();
@@ -225,26 +213,6 @@ std::string_view section_name(Section section) {
   return kNames[static_cast<std::size_t>(section)];
 }
 
-std::string header_text(const PromptCacheHeader& header) {
-  Json json = {{"row_format", header.row_format}, {"model", to_json(header.model)},
-               {"computed", header.computed},     {"rows", to_json(header.rows)},
-               {"tokens", header.tokens},         {"generated_from", header.generated_from},
-               {"drafter", header.drafter}};
-  if (header.mtp.has_value()) {
-    json["mtp"] = {{"rows", to_json(header.mtp->rows)},
-                   {"first_row", header.mtp->first_row},
-                   {"kept_first", header.mtp->kept_first},
-                   {"kept_rows", header.mtp->kept_rows},
-                   {"kept_row_bytes", header.mtp->kept_row_bytes}};
-  }
-  if (header.draft.has_value()) {
-    json["draft"] = {{"model", to_json(header.draft->model)},
-                     {"rows", to_json(header.draft->rows)},
-                     {"first_token", header.draft->first_token}};
-  }
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 Result<PromptCache> parse_prompt_cache(std::span<const std::byte> file, std::string_view source) {
   SectionReader reader(file, source);
   reader.preamble();
@@ -311,40 +279,6 @@ Status check_same_rows(const PromptCacheHeader& found, const PromptCacheHeader& 
                 source, quote_name(found.computed), quote_name(mine.computed));
   }
   return {};
-}
-
-Status SectionWriter::preamble() {
-  std::array<std::byte, kPreambleBytes> bytes{};
-  std::memcpy(bytes.data(), kMagic.data(), kMagic.size());
-  std::memcpy(bytes.data() + 8, &kPromptCacheVersion, sizeof kPromptCacheVersion);
-  return file_.write(bytes);
-}
-
-Status SectionWriter::begin(Section section, std::uint64_t bytes) {
-  std::array<std::byte, kSectionHeaderBytes> header{};
-  std::memcpy(header.data(), section_name(section).data(), 4);
-  std::memcpy(header.data() + 8, &bytes, sizeof bytes);
-  sum_.restart();
-  return add(header);
-}
-
-Status SectionWriter::add(std::span<const std::byte> part_bytes) {
-  sum_.add(part_bytes);
-  return file_.write(part_bytes);
-}
-
-Status SectionWriter::end() {
-  const Digest digest = sum_.digest();
-  std::array<std::byte, kChecksumBytes> bytes{};
-  std::memcpy(bytes.data(), &digest.low, 8);
-  std::memcpy(bytes.data() + 8, &digest.high, 8);
-  return file_.write(bytes);
-}
-
-Status SectionWriter::whole(Section section, std::span<const std::byte> payload) {
-  if (Status begun = begin(section, payload.size()); !begun.ok()) return begun;
-  if (Status added = add(payload); !added.ok()) return added;
-  return end();
 }
 
 }  // namespace latte

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -18,6 +19,9 @@ namespace latte {
 
 // The file of a session, described in docs/prompt-cache.md: a preamble, then sections in a fixed order, each with its
 // checksum. Numbers are little-endian.
+static_assert(std::endian::native == std::endian::little, "the file's numbers are read as they lie in memory");
+
+inline constexpr std::string_view kPromptCacheMagic = "latte-pc";
 
 /// Raised when a file of the older layout can no longer be read.
 inline constexpr std::uint32_t kPromptCacheVersion = 1;
