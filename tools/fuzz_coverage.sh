@@ -7,6 +7,7 @@ build=${1:-$root/build/fuzz-coverage}
 
 declare -A parsers=(
   [safetensors]="src/io/safetensors.cc src/io/json_file.cc"
+  [prompt_cache]="src/decode/prompt_cache.cc"
   [config]="src/model/config.cc src/model/key_reader.cc src/model/family_name.cc src/model/rope.cc"
   [tokenizer]="src/text/tokenizer_json.cc src/text/added_tokens.cc src/text/normalizer.cc src/text/pre_tokenizer.cc src/text/pattern_syntax.cc"
 )

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the seed files of fuzz/corpus/safetensors and fuzz/corpus/config: one small file per rule of each format.
+"""Writes the seed files of fuzz/corpus/{safetensors,config,prompt_cache}: one small file per rule of each format.
 
 Usage: python3 tools/make_fuzz_seeds.py
 """
@@ -101,7 +101,67 @@ def config_seeds():
         yield name, small | change
 
 
+def section(name, payload=b"", length=None):
+    """A section of a prompt cache file. Its checksum is left at 0: the fuzz target makes those of its second pass hold."""
+    return name + struct.pack("<IQ", 0, len(payload) if length is None else length) + payload + bytes(16)
+
+
+def prompt_cache(header, tokens=4, rows=3, tail=b"", version=1, mtp=None, draft=None, end=None):
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    file = b"latte-pc" + struct.pack("<II", version, 0) + section(b"HEAD", text) + section(b"NOTE", b"note")
+    file += section(b"TOKN", bytes(4 * tokens)) + section(b"ROWS", bytes(32 * rows))
+    if mtp is not None:
+        file += section(b"MTPR", bytes(16 * mtp)) + section(b"MTPQ", bytes(24))
+    if draft is not None:
+        file += section(b"DRFT", bytes(4 * draft))
+    return file + (section(b"END ") if end is None else end) + tail
+
+
+def prompt_cache_seeds():
+    def shape(layers, width, dtype, rows):
+        return {"layers": layers, "width": width, "dtype": dtype, "rows": rows}
+
+    model = {"family": "deepseek_v3", "directory": "a", "config": "c", "weights": "w"}
+    plain = {"row_format": 1, "model": model, "computed": "cpu avx2, f32, fast, auto", "rows": shape(2, 4, "F32", 3), "tokens": 4,
+             "generated_from": 2, "drafter": "none"}
+    mtp = plain | {"drafter": "mtp", "mtp": {"rows": shape(1, 4, "F32", 2), "first_row": 0, "kept_first": 2, "kept_rows": 1,
+                                             "kept_row_bytes": 24}}
+    draft = plain | {"drafter": "draft", "draft": {"model": model, "rows": shape(1, 2, "BF16", 2), "first_token": 1}}
+    yield "empty", b""
+    yield "magic", b"latte-pc"
+    yield "foreign", b"Once upon a time"
+    yield "version", prompt_cache(plain, version=2)
+    yield "plain", prompt_cache(plain)
+    yield "mtp", prompt_cache(mtp, mtp=2)
+    yield "draft", prompt_cache(draft, draft=2)
+    yield "both", prompt_cache(mtp | {"draft": draft["draft"]}, mtp=2, draft=2)
+    yield "empty_session", prompt_cache(plain | {"rows": shape(2, 4, "F32", 0), "tokens": 0, "generated_from": 0}, tokens=0, rows=0)
+    yield "cut", prompt_cache(plain)[:300]
+    yield "grown", prompt_cache(plain, tail=b"more")
+    yield "end_holds", prompt_cache(plain, end=section(b"END ", b"x"))
+    yield "length", b"latte-pc" + struct.pack("<II", 1, 0) + section(b"HEAD", b"{}", length=2**64 - 1)
+    yield "order", b"latte-pc" + struct.pack("<II", 1, 0) + section(b"NOTE", b"{}")
+    yield "no_json", prompt_cache(b"{")
+    yield "list", prompt_cache(b"[]")
+    yield "tokens", prompt_cache(plain | {"tokens": 7})
+    yield "many_tokens", prompt_cache(plain | {"tokens": 7}, tokens=7)
+    yield "generated", prompt_cache(plain | {"generated_from": 9})
+    yield "dtype", prompt_cache(plain | {"rows": shape(2, 4, "Q3", 3)})
+    yield "f64", prompt_cache(plain | {"rows": shape(1, 4, "F64", 3)})
+    yield "f16", prompt_cache(plain | {"rows": shape(4, 4, "F16", 3)})
+    yield "huge", prompt_cache(plain | {"rows": shape(1 << 16, 1 << 20, "F64", 2**31 - 1)})
+    yield "place", prompt_cache(mtp | {"mtp": mtp["mtp"] | {"first_row": 2}}, mtp=2)
+    yield "queue", prompt_cache(mtp | {"mtp": mtp["mtp"] | {"kept_rows": 2}}, mtp=2)
+    yield "layers", prompt_cache(mtp | {"mtp": mtp["mtp"] | {"rows": shape(2, 2, "F32", 2)}}, mtp=2)
+    yield "draft_place", prompt_cache(draft | {"draft": draft["draft"] | {"first_token": 2}}, draft=2)
+    yield "missing", prompt_cache({"row_format": 1})
+    yield "types", prompt_cache(plain | {"model": 1, "rows": [], "tokens": "4", "mtp": 3, "draft": "x"})
+
+
 def main():
+    (CORPUS / "prompt_cache").mkdir(parents=True, exist_ok=True)
+    for name, data in prompt_cache_seeds():
+        (CORPUS / "prompt_cache" / name).write_bytes(data)
     for name, data in safetensors_seeds():
         (CORPUS / "safetensors" / name).write_bytes(data)
     for name, value in config_seeds():

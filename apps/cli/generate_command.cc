@@ -11,6 +11,7 @@
 #include "latte/session.h"
 #include "open_engine.h"
 #include "outcome.h"
+#include "prompt_cache_file.h"
 #include "token_ids.h"
 
 namespace latte::cli {
@@ -104,6 +105,8 @@ int run_generate(const Arguments& arguments) {
   if (!prompt.ok()) return failed(prompt.error());
   Result<Session> session = Session::open(*engine, *how);
   if (!session.ok()) return failed(session.error());
+  PromptCacheFile cache(arguments);
+  if (Status loaded = cache.load(*session, *prompt, engine->text()); !loaded.ok()) return failed(loaded.error());
 
   progress.show(fmt::format("reading {} tokens", prompt->size()));
   const GracefulInterrupt interrupt;
@@ -121,6 +124,7 @@ int run_generate(const Arguments& arguments) {
       session->generate(*prompt, generate_options(arguments, engine->info()), on_token, on_prompt);
   progress.clear();
   if (!result.ok()) return failed(result.error());
+  const Status saved = cache.save(*session);
   if (!printed.ok()) return failed(printed.error());
 
   if (json) {
@@ -130,6 +134,7 @@ int run_generate(const Arguments& arguments) {
     const std::string summary = generate_summary(*result);
     std::fwrite(summary.data(), 1, summary.size(), stderr);
   }
+  if (!saved.ok()) return failed(saved.error());
   return interrupt.requested() ? kInterrupted : 0;
 }
 

@@ -25,6 +25,7 @@ void on_broken_pipe(int) { _exit(0); }
 void install_signal_handlers() {
   std::signal(SIGPIPE, on_broken_pipe);
   std::signal(SIGINT, on_interrupt);
+  std::signal(SIGXFSZ, SIG_IGN);
 }
 
 GracefulInterrupt::GracefulInterrupt() { graceful = 1; }

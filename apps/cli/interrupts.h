@@ -2,8 +2,8 @@
 
 namespace latte::cli {
 
-/// SIGPIPE ends the program quietly with 0. SIGINT ends it at once with 130, or, while a GracefulInterrupt lives, asks
-/// for an end; the second one then ends it at once.
+/// SIGPIPE ends the program quietly with 0. A write past the limit on file sizes is an error, not a signal. SIGINT ends
+/// it at once with 130, or, while a GracefulInterrupt lives, asks for an end; the second one then ends it at once.
 void install_signal_handlers();
 
 /// While it lives, the first SIGINT only sets a flag.

@@ -50,6 +50,11 @@ constexpr std::array kOptions = {
                kGenerate},
     OptionSpec{"--ignore-eos", "", kFlag, "", "do not stop at the model's stop tokens", kGenerate},
 
+    OptionSpec{
+        "--prompt-cache-file", "--prompt-cache", kText, "FILE",
+        "keep the session here: read it if it is there, reuse what the prompt shares with it, save it at the end",
+        kGenerate},
+
     OptionSpec{"--seed", "-s", kInteger, "N", "seed of the sampling noise (default: random, shown at the end)",
                kGenerate, 0, kMostSeed},
     OptionSpec{"--temp", "--temperature", kReal, "X",
@@ -102,6 +107,7 @@ constexpr std::array kOptions = {
 
     OptionSpec{"--json", "", kFlag, "", "print one JSON value",
                kGenerate | kPlan | only(Command::kInspect) | only(Command::kTokenize)},
+    OptionSpec{"--verbose", "-v", kFlag, "", "say on standard error what was chosen and why", kGenerate},
     OptionSpec{"--progress", "", kFlag, "", "show progress even when standard error is no terminal", kOpens},
     OptionSpec{"--no-progress", "", kFlag, "", "never show progress", kOpens},
 };

@@ -30,6 +30,7 @@ int misused(std::string_view message) {
 }
 
 void warn(std::string_view message) { print_line("warning: ", message); }
+void note(std::string_view message) { print_line("note: ", message); }
 
 Status print(std::string_view text) {
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;

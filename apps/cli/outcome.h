@@ -17,6 +17,8 @@ int misused(const Error& error);
 int misused(std::string_view message);
 /// Prints `warning: ...` on standard error.
 void warn(std::string_view message);
+/// Prints `note: ...` on standard error: what -v shows.
+void note(std::string_view message);
 
 /// Writes `text` to standard output and flushes. A full disk or the like is an error.
 Status print(std::string_view text);

@@ -77,6 +77,13 @@ struct LogitsOptions {
 /// Receives logits [rows, vocab] of positions first .. first + rows - 1, in order. `logits` is valid during the call.
 using LogitsSink = std::function<Status(int first, std::span<const float> logits)>;
 
+/// What Session::load found in a file.
+struct CacheFileReport {
+  int rows = 0;              ///< tokens whose rows the caches now hold
+  std::string drafter;       ///< of the session that was saved: "mtp", "draft", "lookup", "none"
+  std::string drafter_note;  ///< empty: this session's drafter goes on as that one would have; else why it does not
+};
+
 /// Everything a session holds, in host memory. Immutable, cheap to copy.
 class Snapshot {
  public:
@@ -125,6 +132,16 @@ class Session {
   Snapshot snapshot() const;
   /// Takes over a snapshot of a session of the same engine. Errors: another model's or another cache type's.
   Status restore(const Snapshot& snapshot);
+
+  /// Writes all that restores this session (tokens, rows of every cache, the drafter's state) and `note`, any text of
+  /// at most 16 MiB, to a file (docs/prompt-cache.md). The file appears whole or not at all, and is on the disk when
+  /// this returns; one that was there before stays until then. Errors: what the system refuses; the old file stays.
+  Status save(const std::string& path, std::string_view note = {}) const;
+  /// Takes over a saved session and gives the note. Another drafter or draft model loads the rows and starts its own
+  /// state anew, which `report` says. Errors: no such file; a broken one or another version; rows of another model,
+  /// cache type, device, instruction set or form of attention; more rows than the context. The session is then as
+  /// before.
+  Result<std::string> load(const std::string& path, CacheFileReport* report = nullptr);
 
   /// Forms counted since the session was opened.
   PathCounts paths() const;

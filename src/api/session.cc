@@ -78,6 +78,17 @@ Snapshot Session::snapshot() const { return Snapshot(state_->snapshot()); }
 Status Session::restore(const Snapshot& snapshot) {
   return reporting_no_memory([&] { return state_->restore(*snapshot.state_); }, [&] { empty_after_throw(*state_); });
 }
+
+Status Session::save(const std::string& path, std::string_view note) const {
+  return reporting_no_memory([&] { return state_->save(path, note); });
+}
+
+Result<std::string> Session::load(const std::string& path, CacheFileReport* report) {
+  CacheFileReport found;
+  return reporting_no_memory([&] { return state_->load(path, report != nullptr ? *report : found); },
+                             [&] { empty_after_throw(*state_); });
+}
+
 PathCounts Session::paths() const { return state_->paths(); }
 
 }  // namespace latte

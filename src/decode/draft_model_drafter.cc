@@ -20,6 +20,14 @@ Status DraftModelDrafter::rewind_to(int length) {
   return cut_to(std::max(0, length - first_token_));
 }
 
+DraftModelDrafter::Place DraftModelDrafter::place(std::span<const TokenId> tokens) const {
+  if (static_cast<std::size_t>(first_token_) > tokens.size()) return {};
+  const std::span<const TokenId> window = tokens.subspan(static_cast<std::size_t>(first_token_));
+  const auto differing = std::mismatch(fed_.begin(), fed_.end(), window.begin(), window.end()).first;
+  const int rows = std::min(static_cast<int>(differing - fed_.begin()), model_.length());
+  return rows == 0 ? Place{} : Place{first_token_, rows};
+}
+
 Result<std::span<const TokenId>> DraftModelDrafter::draft(const DraftRequest& request) {
   drafts_.clear();
   const int tokens = static_cast<int>(request.tokens.size());

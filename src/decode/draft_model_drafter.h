@@ -1,5 +1,6 @@
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "decode/drafter.h"
@@ -22,6 +23,20 @@ class DraftModelDrafter final : public Drafter {
   Status observe(const Observation& seen) override;
   Result<std::span<const TokenId>> draft(const DraftRequest& request) override;
   Status rewind_to(int length) override;
+
+  /// Which tokens the model's rows hold: tokens[first_token, first_token + rows) of the target's. With the content of
+  /// its cache it is all that a drafter knows.
+  struct Place {
+    int first_token = 0;
+    int rows = 0;
+  };
+  /// The place of the leading rows that hold `tokens`: later ones are drafts that were refused.
+  Place place(std::span<const TokenId> tokens) const;
+  /// After the model's cache was given rows that hold `fed`, from the target's token `first_token` on.
+  void put_back(int first_token, std::vector<TokenId> fed) {
+    first_token_ = first_token;
+    fed_ = std::move(fed);
+  }
 
  private:
   Status agree_with(std::span<const TokenId> tokens, int max_rows);

@@ -23,7 +23,7 @@ Status MtpDrafter::observe(const Observation& seen) {
   for (int taken = 0; taken < rows;) {
     if (Status made = make_room(seen, rows - taken); !made.ok()) return made;
     const int count = std::min(rows - taken, MtpTimeline::kMaxKept - kept_count());
-    mtp_.keep(seen.hidden.rows_from(taken, count));
+    if (Status kept = mtp_.keep(seen.hidden.rows_from(taken, count)); !kept.ok()) return kept;
     taken += count;
   }
   if (seen.parked || pending() <= kMaxDecodeRows) return {};
@@ -98,6 +98,14 @@ Result<StepResult> MtpDrafter::write(std::span<const TokenId> tokens, int count,
     first_row_ = first;
   }
   return mtp_.step(tokens.subspan(first + 1, count), mtp_.kept().rows_from(first - kept_first_, count), role, wanted);
+}
+
+bool MtpDrafter::holds_together(Place place, int layer_rows, int kept_rows, int target_rows) {
+  if (place.first_row < 0 || place.kept_first < 0 || layer_rows < 0 || kept_rows < 0) return false;
+  const std::int64_t written_end = std::int64_t{place.first_row} + layer_rows;
+  const std::int64_t kept_end = std::int64_t{place.kept_first} + kept_rows;
+  return kept_rows <= MtpTimeline::kMaxKept && place.kept_first <= written_end && written_end <= kept_end &&
+         kept_end <= target_rows;
 }
 
 Status MtpDrafter::rewind_to(int length) {

@@ -39,6 +39,9 @@ class MtpDrafter final : public Drafter {
     int kept_first = 0;
   };
   Place place() const { return {first_row_, kept_first_}; }
+  /// Whether a layer of `layer_rows` rows and a queue of `kept_rows` can lie so among `target_rows` of the target: the
+  /// layer's end is within the queue, the queue's within the target.
+  static bool holds_together(Place place, int layer_rows, int kept_rows, int target_rows);
   void put_back(Place place) {
     first_row_ = place.first_row;
     kept_first_ = place.kept_first;

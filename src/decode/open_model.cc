@@ -171,6 +171,10 @@ void fill_info(const EngineOptions& options, OpenModel& open) {
     info.warnings.push_back(
         fmt::format("--threads {} is not used: device reference chooses for itself", options.threads));
   }
+  if (report.mtp_incomplete) {
+    info.warnings.push_back(
+        fmt::format("an MTP layer is left out ({}): it drafts nothing; get the whole checkpoint", report.mtp_reason));
+  }
   if (info.context > info.model_context) {
     info.warnings.push_back(fmt::format("--ctx-size {} is beyond the model's length {}: text past it may be poor",
                                         info.context, info.model_context));

@@ -8,6 +8,7 @@
 
 #include "backend/backend.h"
 #include "latte/engine.h"
+#include "model/fingerprint.h"
 #include "model/model.h"
 #include "model/sequence.h"
 #include "text/chat_template.h"
@@ -20,6 +21,19 @@ struct TextCodecState {
   std::string directory;
   Tokenizer tokenizer;
   std::optional<ChatTemplate> chat_template;
+};
+
+/// The digest of a model's weights, made the first time somebody asks.
+class WeightsDigest {
+ public:
+  const Digest& of(const Model& model) {
+    std::call_once(once_, [&] { digest_ = weights_digest(model.weights.checkpoint); });
+    return digest_;
+  }
+
+ private:
+  std::once_flag once_;
+  Digest digest_;
 };
 
 /// What Engine shares: one model on one device. Read-only after open but for the device, which sessions take in turn by
@@ -36,6 +50,8 @@ struct OpenModel {
   std::optional<TextCodec> text;                     ///< the public face of text_state
   EngineInfo info;
   std::mutex busy;
+  WeightsDigest weights_digest;
+  WeightsDigest draft_weights_digest;
 
   const Tokenizer* tokenizer() const { return text_state == nullptr ? nullptr : &text_state->tokenizer; }
 };

@@ -84,6 +84,7 @@ SessionState::SessionState(std::shared_ptr<OpenModel> opened, SpecType chosen, i
     case SpecType::kDraft:
       draft_sequence.emplace(*model->draft, *model->backend, model->draft_sequence);
       drafter = std::make_unique<DraftModelDrafter>(*draft_sequence);
+      draft_drafter = static_cast<DraftModelDrafter*>(drafter.get());
       break;
     case SpecType::kLookup:
       drafter = std::make_unique<LookupDrafter>();
@@ -239,59 +240,6 @@ Status SessionState::cut_to(int length) {
   tokens.resize(static_cast<std::size_t>(length));
   generated_from = std::min(generated_from, length);
   return drafter == nullptr ? Status{} : drafter->rewind_to(length);
-}
-
-std::shared_ptr<const SnapshotState> SessionState::snapshot() const {
-  const std::lock_guard<std::mutex> turn(model->busy);
-  const auto taken = std::make_shared<SnapshotState>();
-  taken->model = model;
-  taken->tokens = tokens;
-  taken->generated_from = generated_from;
-  taken->cache = sequence.cache().snapshot();
-  if (mtp_drafter != nullptr) taken->mtp = mtp_snapshot();
-  return taken;
-}
-
-MtpSnapshot SessionState::mtp_snapshot() const {
-  const ConstMatRef kept = mtp_sequence->kept();
-  MtpSnapshot taken{.cache = mtp_sequence->cache().snapshot(),
-                    .place = mtp_drafter->place(),
-                    .kept_rows = static_cast<int>(kept.rows),
-                    .kept = std::vector<float>(static_cast<std::size_t>(kept.rows * kept.cols))};
-  if (kept.rows > 0) model->backend->download(kept, taken.kept);
-  return taken;
-}
-
-Status SessionState::restore(const SnapshotState& snapshot) {
-  const std::lock_guard<std::mutex> turn(model->busy);
-  if (snapshot.model.owner_before(model) || model.owner_before(snapshot.model)) {
-    return fail(ErrorKind::kInvalidInput,
-                "[session] a snapshot of another engine's model, expected one of {}: read the prompt anew",
-                model->info.model_directory);
-  }
-  if (Status restored = sequence.cache().restore(snapshot.cache); !restored.ok()) return restored;
-  tokens = snapshot.tokens;
-  generated_from = snapshot.generated_from;
-  return drafter == nullptr ? Status{} : restore_drafter(snapshot);
-}
-
-/// Drafters that start from nothing read what they need from the tokens, or start on a window.
-Status SessionState::restore_drafter(const SnapshotState& snapshot) {
-  if (Status emptied = drafter->rewind_to(0); !emptied.ok()) return emptied;
-  if (mtp_drafter == nullptr || !snapshot.mtp.has_value()) return {};
-  const MtpSnapshot& mtp = *snapshot.mtp;
-  if (Status restored = mtp_sequence->cache().restore(mtp.cache); !restored.ok()) return restored;
-  if (mtp.kept_rows > 0) {
-    const DType activation = model->backend->info().activation;
-    const std::int64_t width = model->model.config.hidden;
-    Result<DeviceBuffer> memory = model->backend->allocate(mtp.kept.size() * dtype_bytes(activation));
-    if (!memory.ok()) return memory.error();
-    const MatRef rows{memory->data(), activation, mtp.kept_rows, width, width};
-    model->backend->upload(std::vector<double>(mtp.kept.begin(), mtp.kept.end()), rows);
-    mtp_sequence->keep(rows);
-  }
-  mtp_drafter->put_back(mtp.place);
-  return {};
 }
 
 PathCounts SessionState::paths() const { return difference(sequence.paths(), {}); }

@@ -4,10 +4,12 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "decode/mtp_drafter.h"
 #include "decode/open_model.h"
+#include "decode/prompt_cache.h"
+#include "decode/session_content.h"
 #include "decode/speculative_loop.h"
 #include "latte/session.h"
 #include "model/sequence.h"
@@ -18,17 +20,25 @@ namespace latte {
 struct MtpSnapshot {
   LatentSnapshot cache;
   MtpDrafter::Place place;
-  int kept_rows = 0;
-  std::vector<float> kept;  ///< [kept_rows, D] hidden rows of the drafter's queue
+  std::vector<std::byte> kept;
 };
 
-/// What a Snapshot shares.
+/// The draft model's part of a snapshot.
+struct DraftSnapshot {
+  LatentSnapshot cache;
+  int first_token = 0;
+};
+
+/// What a Snapshot shares: the owner of a SessionContent.
 struct SnapshotState {
   std::weak_ptr<const OpenModel> model;  ///< whose rows these are
-  std::vector<TokenId> tokens;           ///< fed ones first, then perhaps one that was emitted and not fed
+  std::vector<TokenId> tokens;
   int generated_from = 0;
   LatentSnapshot cache;
-  std::optional<MtpSnapshot> mtp;  ///< of a session that drafts with it; other drafters find their way from the tokens
+  std::optional<MtpSnapshot> mtp;
+  std::optional<DraftSnapshot> draft;
+
+  SessionContent content() const;
 };
 
 /// One timeline of one open model: the main model's caches, the drafter with its own, and the tokens they hold.
@@ -44,6 +54,9 @@ struct SessionState {
   Status rewind_to(int length);
   std::shared_ptr<const SnapshotState> snapshot() const;
   Status restore(const SnapshotState& snapshot);
+  /// As Session::save and Session::load say.
+  Status save(const std::string& path, std::string_view note) const;
+  Result<std::string> load(const std::string& path, CacheFileReport& report);
   PathCounts paths() const;
 
   std::shared_ptr<OpenModel> model;
@@ -55,14 +68,19 @@ struct SessionState {
   std::optional<MtpSequence> mtp_sequence;
   std::optional<ModelSequence> draft_sequence;
   std::unique_ptr<Drafter> drafter;
-  MtpDrafter* mtp_drafter = nullptr;  ///< `drafter` where it is one
+  MtpDrafter* mtp_drafter = nullptr;           ///< `drafter` where it is one
+  DraftModelDrafter* draft_drafter = nullptr;  ///< the same
 
  private:
   SessionState(std::shared_ptr<OpenModel> opened, SpecType chosen, int most_drafts);
   Status cut_to(int length);
   Status keep_common_prefix(std::span<const TokenId> prompt);
-  MtpSnapshot mtp_snapshot() const;
-  Status restore_drafter(const SnapshotState& snapshot);
+  Status take_over(const SessionContent& content);
+  bool mtp_state_is_whole() const;
+  std::span<const TokenId> fed_tokens() const;
+  std::vector<std::byte> kept_bytes() const;
+  std::string match_drafter(const PromptCache& file, SessionContent& content) const;
+  PromptCacheHeader describe() const;
 };
 
 }  // namespace latte

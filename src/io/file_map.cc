@@ -6,20 +6,12 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <system_error>
 #include <utility>
 
 #include "base/fail.h"
+#include "io/system_error.h"
 
 namespace latte {
-namespace {
-
-Error system_error(const std::string& path, const char* verb, int code) {
-  const ErrorKind kind = code == ENOENT || code == ENOTDIR ? ErrorKind::kNotFound : ErrorKind::kIo;
-  return fail(kind, "{}: cannot {}: {}", path, verb, std::generic_category().message(code));
-}
-
-}  // namespace
 
 FileMap::FileMap(std::string path, const std::byte* data, std::size_t size)
     : path_(std::move(path)), data_(data), size_(size) {}

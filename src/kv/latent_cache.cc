@@ -51,33 +51,39 @@ Status LatentCache::rewind_to(int length) {
   return {};
 }
 
-LatentSnapshot LatentCache::snapshot() const {
-  LatentSnapshot out{.length = length_, .layers = layers(), .width = width_, .dtype = dtype_, .bytes = {}};
-  const std::size_t layer_bytes = static_cast<std::size_t>(length_) * width_ * dtype_bytes(dtype_);
+LatentSnapshot LatentCache::snapshot(int rows) const {
+  expects(can_rewind_to(rows), "a snapshot is of rows that are there");
+  LatentSnapshot out{.length = rows, .layers = layers(), .width = width_, .dtype = dtype_, .bytes = {}};
+  const std::size_t layer_bytes = static_cast<std::size_t>(rows) * width_ * dtype_bytes(dtype_);
   out.bytes.resize(layer_bytes * pages_.size());
   for (int layer = 0; layer < layers(); ++layer) {
-    backend_->read_rows(layer_rows(layer, length_), 0, length_, width_,
-                        std::span(out.bytes).subspan(layer_bytes * static_cast<std::size_t>(layer), layer_bytes));
+    read(layer, 0, rows, std::span(out.bytes).subspan(layer_bytes * static_cast<std::size_t>(layer), layer_bytes));
   }
   return out;
 }
 
-Status LatentCache::restore(const LatentSnapshot& snapshot) {
-  if (snapshot.layers != layers() || snapshot.width != width_ || snapshot.dtype != dtype_) {
+void LatentCache::read(int layer, int begin, int end, std::span<std::byte> to) const {
+  backend_->read_rows(layer_rows(layer, length_), begin, end, width_, to);
+}
+
+Status LatentCache::prepare(const LatentRows& rows) {
+  if (rows.layers != layers() || rows.width != width_ || rows.dtype != dtype_) {
     return fail(ErrorKind::kInvalidInput,
-                "[cache] snapshot of {} layers, rows of {} {}, this cache has {} layers, rows of {} {}: it belongs to "
-                "another model "
-                "or --cache-type",
-                snapshot.layers, snapshot.width, dtype_name(snapshot.dtype), layers(), width_, dtype_name(dtype_));
+                "[cache] rows of {} layers, {} {} each, this cache has {} layers, {} {} each: they belong to another "
+                "model or --cache-type",
+                rows.layers, rows.width, dtype_name(rows.dtype), layers(), width_, dtype_name(dtype_));
   }
-  const Status room = reserve(snapshot.length);
-  if (!room.ok()) return room;
-  const std::size_t layer_bytes = static_cast<std::size_t>(snapshot.length) * width_ * dtype_bytes(dtype_);
+  return reserve(rows.length);
+}
+
+Status LatentCache::restore(const LatentRows& rows) {
+  if (Status prepared = prepare(rows); !prepared.ok()) return prepared;
+  const std::size_t layer_bytes = static_cast<std::size_t>(rows.length) * width_ * dtype_bytes(dtype_);
   for (int layer = 0; layer < layers(); ++layer) {
-    backend_->write_rows(std::span(snapshot.bytes).subspan(layer_bytes * static_cast<std::size_t>(layer), layer_bytes),
-                         layer_rows(layer, snapshot.length), 0, snapshot.length, width_);
+    backend_->write_rows(rows.bytes.subspan(layer_bytes * static_cast<std::size_t>(layer), layer_bytes),
+                         layer_rows(layer, rows.length), 0, rows.length, width_);
   }
-  length_ = snapshot.length;
+  length_ = rows.length;
   return {};
 }
 

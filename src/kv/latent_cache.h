@@ -1,12 +1,22 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <vector>
 
 #include "backend/backend.h"
 #include "latte/error.h"
 
 namespace latte {
+
+/// The cached rows of every layer in host memory that somebody else owns.
+struct LatentRows {
+  int length = 0;
+  int layers = 0;
+  int width = 0;
+  DType dtype = DType::kF32;
+  std::span<const std::byte> bytes;  ///< [layers, length, width]
+};
 
 /// The cached rows of every layer at one moment, on the host.
 struct LatentSnapshot {
@@ -15,6 +25,8 @@ struct LatentSnapshot {
   int width = 0;
   DType dtype = DType::kF32;
   std::vector<std::byte> bytes;  ///< [layers, length, width]
+
+  LatentRows rows() const { return {length, layers, width, dtype, bytes}; }
 };
 
 /// The cache of an MLA model: one row [c (r) | k_pe (p)] per token and layer, in pages that all layers share, so that
@@ -46,9 +58,16 @@ class LatentCache {
   /// Drops the rows from `length` on. Refuses what can_rewind_to denies and changes nothing then.
   Status rewind_to(int length);
 
-  LatentSnapshot snapshot() const;
-  /// Replaces the content. Errors: a snapshot of another shape or type.
-  Status restore(const LatentSnapshot& snapshot);
+  LatentSnapshot snapshot() const { return snapshot(length_); }
+  /// The first `rows` rows alone.
+  LatentSnapshot snapshot(int rows) const;
+  /// Rows [begin, end) of one layer, [end - begin, width], as they are stored.
+  void read(int layer, int begin, int end, std::span<std::byte> to) const;
+  /// Makes room for rows that are to be restored. Errors: another shape or type, no room; the content stays.
+  Status prepare(const LatentRows& rows);
+  /// Replaces the content. Errors: those of prepare(), after which it cannot fail.
+  Status restore(const LatentRows& rows);
+  Status restore(const LatentSnapshot& snapshot) { return restore(snapshot.rows()); }
 
   /// Bytes of device memory held.
   std::size_t bytes() const;

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "io/checksum.h"
 #include "latte/error.h"
 #include "model/config.h"
 #include "model/rope.h"
@@ -16,6 +17,7 @@ struct Model {
   ModelWeights weights;
   RopeTable rope;
   double softmax_scale = 1;
+  Digest config_digest;  ///< what config.json says, see fingerprint.h
 
   bool has_mtp() const { return !weights.mtp.empty(); }
 };

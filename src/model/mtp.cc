@@ -72,16 +72,47 @@ MatRef MtpSequence::queue() const {
   return {queue_.base(), backend_->info().activation, kQueueRows, width, width};
 }
 
-void MtpSequence::keep(ConstMatRef hidden) {
-  const std::size_t bytes = std::size_t{kQueueRows} * model_->config.hidden * dtype_bytes(backend_->info().activation);
-  const Status room = queue_.fit(bytes);
-  expects(room.ok(), "a queue of hidden rows fits into memory");
+Status MtpSequence::prepare_queue() {
+  return queue_.fit(std::size_t{kQueueRows} * model_->config.hidden * dtype_bytes(backend_->info().activation));
+}
+
+Status MtpSequence::keep(ConstMatRef hidden) {
+  if (Status room = prepare_queue(); !room.ok()) return room;
   expects(queue_rows_ + hidden.rows <= kQueueRows, "kept hidden rows are used before the queue is full");
   backend_->copy(hidden, queue().rows_from(queue_rows_, hidden.rows));
   queue_rows_ += static_cast<int>(hidden.rows);
+  return {};
 }
 
 ConstMatRef MtpSequence::kept() const { return queue().rows_from(0, queue_rows_); }
+
+/// The queue as rows of one page.
+KeyRows MtpSequence::queue_rows(int rows, void* const* page) const {
+  return {.pages = page,
+          .page_rows = kQueueRows,
+          .row_stride = model_->config.hidden,
+          .lane_stride = 0,
+          .rows = rows,
+          .dtype = backend_->info().activation};
+}
+
+std::vector<std::byte> MtpSequence::kept_bytes() const {
+  const int width = model_->config.hidden;
+  std::vector<std::byte> bytes(static_cast<std::size_t>(queue_rows_) * width *
+                               dtype_bytes(backend_->info().activation));
+  void* const page = queue_.base();
+  if (queue_rows_ > 0) backend_->read_rows(queue_rows(queue_rows_, &page), 0, queue_rows_, width, bytes);
+  return bytes;
+}
+
+void MtpSequence::restore_kept(std::span<const std::byte> bytes) {
+  const int width = model_->config.hidden;
+  const int rows = static_cast<int>(bytes.size() / (width * dtype_bytes(backend_->info().activation)));
+  expects(rows <= kMaxKept && queue_.base() != nullptr, "restored rows fit into a queue that is there");
+  void* const page = queue_.base();
+  if (rows > 0) backend_->write_rows(bytes, queue_rows(rows, &page), 0, rows, width);
+  queue_rows_ = rows;
+}
 
 void MtpSequence::drop_kept(int first, int count) {
   expects(first >= 0 && count >= 0 && first + count <= queue_rows_, "dropped rows are in the queue");

@@ -65,15 +65,23 @@ class MtpSequence : public MtpTimeline {
   Result<StepResult> step(std::span<const TokenId> next_ids, ConstMatRef hidden, Role role,
                           LogitsWanted wanted) override;
   Status rewind_to(int length) override { return cache_.rewind_to(length); }
-  void keep(ConstMatRef hidden) override;
+  Status keep(ConstMatRef hidden) override;
   ConstMatRef kept() const override;
   void drop_kept(int first, int count) override;
 
   LatentCache& cache() { return cache_; }
   const LatentCache& cache() const { return cache_; }
 
+  /// The queue's rows as they are stored: [kept, D] of the backend's activation type.
+  std::vector<std::byte> kept_bytes() const;
+  /// Memory for a queue of any length. Errors: no memory.
+  Status prepare_queue();
+  /// Replaces the queue's rows after prepare_queue(); `bytes` as kept_bytes() gives them.
+  void restore_kept(std::span<const std::byte> bytes);
+
  private:
   MatRef queue() const;
+  KeyRows queue_rows(int rows, void* const* page) const;
 
   const Model* model_;
   Backend* backend_;

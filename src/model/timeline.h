@@ -55,7 +55,8 @@ class MtpTimeline {
   /// Owned copies of hidden rows that outlive the step which made them: a queue of at most kMaxKept rows in device
   /// memory.
   static constexpr int kMaxKept = 512;
-  virtual void keep(ConstMatRef hidden) = 0;         ///< append rows to the queue
+  /// Appends rows to the queue. Errors: no memory; the queue is then as before.
+  virtual Status keep(ConstMatRef hidden) = 0;
   virtual ConstMatRef kept() const = 0;              ///< [kept, D]
   virtual void drop_kept(int first, int count) = 0;  ///< remove rows [first, first + count)
 };

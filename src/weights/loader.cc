@@ -248,6 +248,7 @@ void Loader::load_mtp() {
     }
     if (missing_.empty()) return;  // not absent but wrong: the whole load fails
     reason = fmt::format("incomplete: {} missing", missing_);
+    weights_.report.mtp_incomplete = true;
     dropped_layers_[layer] = reason;
     for (std::size_t i = taken_before; i < taken_.size(); ++i) {
       used_[static_cast<std::size_t>(taken_[i] - weights_.checkpoint.tensors().data())] = false;

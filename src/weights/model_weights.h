@@ -67,6 +67,7 @@ struct LoadReport {
   int folded_layers = 0;  ///< layers whose kv_b_proj is split for the absorbed form, MTP layers not counted
   bool mtp_present = false;
   std::string mtp_reason;             ///< "1 layer", or why there is none
+  bool mtp_incomplete = false;        ///< a layer was left out because one of its tensors is missing
   std::int64_t parameters = 0;        ///< elements in use, MTP layers not counted
   std::int64_t mtp_parameters = 0;    ///< elements of MTP layers in use
   std::int64_t bytes = 0;             ///< of all tensors in use, as stored

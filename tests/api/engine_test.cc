@@ -60,6 +60,21 @@ TEST(Engine, ReferenceCachesInDouble) {
   EXPECT_EQ(open_or_die(options).info().cache, "f64");
 }
 
+TEST(Engine, AnIncompleteMtpLayerIsWarnedOf) {
+  const TempFolder folder;
+  std::filesystem::copy(family_folder() + "/config.json", folder.file("config.json"));
+  StoredTensors tensors = read_tensors(*Checkpoint::open(family_folder()));
+  ASSERT_EQ(tensors.erase("model.layers.4.mlp.experts.9.up_proj.weight"), 1u);
+  ASSERT_TRUE(write_tensors(folder.file("model.safetensors"), tensors).ok());
+  EngineOptions options = family_options();
+  options.model = folder.path();
+  const Engine engine = open_or_die(options);
+  EXPECT_FALSE(engine.info().has_mtp);
+  ASSERT_EQ(engine.info().warnings.size(), 1u);
+  EXPECT_NE(engine.info().warnings[0].find("experts.9.up_proj.weight missing"), std::string::npos)
+      << engine.info().warnings[0];
+}
+
 TEST(Engine, ComputeIsWhatProductsRunIn) {
   EngineOptions options = family_options();
   options.compute = ComputeType::kBf16;

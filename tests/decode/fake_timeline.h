@@ -201,10 +201,12 @@ class FakeMtpTimeline final : public MtpTimeline {
     return {};
   }
 
-  void keep(ConstMatRef hidden) override {
+  Status keep(ConstMatRef hidden) override {
+    if (keep_fails) return fail(ErrorKind::kOutOfMemory, "planned failure");
     for (std::int64_t row = 0; row < hidden.rows; ++row)
       kept_.push_back(*static_cast<const HiddenRow*>(hidden.at(row, 0)));
     EXPECT_LE(kept_.size(), static_cast<std::size_t>(kMaxKept));
+    return {};
   }
   ConstMatRef kept() const override { return hidden_view(kept_); }
   void drop_kept(int first, int count) override {
@@ -217,6 +219,7 @@ class FakeMtpTimeline final : public MtpTimeline {
 
   std::vector<Step> steps;
   PlannedFailure failure;
+  bool keep_fails = false;  // there is no memory for the queue
 
  private:
   ToyModel model_;

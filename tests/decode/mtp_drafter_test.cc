@@ -76,6 +76,22 @@ TEST(MtpDrafter, WritesThePromptAsItIsRead) {
   EXPECT_EQ(rig.mtp.length(), 1299);
 }
 
+TEST(MtpDrafter, NoMemoryForTheQueueIsAnErrorAndItGoesOn) {
+  testing::FakeTimeline target({});
+  FakeMtpTimeline mtp({});
+  MtpDrafter drafter(mtp);
+  const std::vector<TokenId> tokens = toy_prompt(4);
+  const auto step = target.step({tokens.data(), 3}, Role::kPrompt, LogitsWanted::kNone);
+  ASSERT_TRUE(step.ok());
+  mtp.keep_fails = true;
+  const Status seen = drafter.observe({.tokens = tokens, .first_row = 0, .hidden = step->hidden});
+  ASSERT_FALSE(seen.ok());
+  EXPECT_EQ(seen.error().kind, ErrorKind::kOutOfMemory);
+  mtp.keep_fails = false;
+  EXPECT_TRUE(drafter.observe({.tokens = tokens, .first_row = 0, .hidden = step->hidden}).ok());
+  EXPECT_EQ(mtp.kept().rows, 3);
+}
+
 TEST(MtpDrafter, AOneTokenPromptDrafts) {
   DecodeRig rig({.kind = DrafterKind::kMtp, .drafter_noise = 0});
   std::vector<TokenId> tokens{3};

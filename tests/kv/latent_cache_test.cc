@@ -97,6 +97,20 @@ TEST_F(LatentCacheTest, SnapshotsRestoreEveryByte) {
   }
 }
 
+TEST_F(LatentCacheTest, SnapshotsOfLeadingRowsHoldThemAlone) {
+  LatentCache cache(*backend_, kLayers, kWidth, DType::kF32, 1000);
+  append(cache, 150, 3);
+  const LatentSnapshot lead = cache.snapshot(140);
+  LatentCache target(*backend_, kLayers, kWidth, DType::kF32, 1000);
+  append(target, 10, 0);
+  ASSERT_TRUE(target.prepare(lead.rows()).ok());
+  EXPECT_EQ(target.length(), 10) << "room alone changes nothing";
+  EXPECT_EQ(value(target, 1, 9, 3), 1000 + 90 + 3.0F);
+  ASSERT_TRUE(target.restore(lead.rows()).ok());
+  EXPECT_EQ(target.length(), 140);
+  EXPECT_EQ(value(target, 2, 139, 3), value(cache, 2, 139, 3));
+}
+
 TEST_F(LatentCacheTest, RefusesTheSnapshotOfAnotherShape) {
   LatentCache cache(*backend_, kLayers, kWidth, DType::kF32, 1000);
   append(cache, 3, 0);

@@ -1,0 +1,25 @@
+#pragma once
+
+#include "io/checkpoint.h"
+#include "io/checksum.h"
+#include "io/json_file.h"
+
+namespace latte {
+
+/// Digest of a config.json: of all its keys but those that no cached row depends on (stop tokens, versions, paths).
+/// The order of keys and white space do not count.
+Digest config_digest(const Json& config);
+
+/// Digest of a checkpoint: every tensor's name, type and shape, and its bytes: all of them up to kWholeBytes over all
+/// tensors, else evenly placed samples of every tensor, kSampledBytes in all. The division into files does not count.
+/// Some 20 ms for weights that are in memory. It tells a fine-tune from its base; a change that touches few elements of
+/// a large model can escape it.
+Digest weights_digest(const Checkpoint& checkpoint);
+
+inline constexpr std::size_t kWholeBytes = std::size_t{64} << 20;
+inline constexpr std::size_t kSampledBytes = std::size_t{16} << 20;
+
+/// The same with other limits.
+Digest weights_digest(const Checkpoint& checkpoint, std::size_t whole_bytes, std::size_t sampled_bytes);
+
+}  // namespace latte
