@@ -16,11 +16,12 @@ mkdir -p "$build/include" "$build/objects"
 # Header-only libraries of the host, and nothing else of its /usr/include.
 for library in fmt nlohmann; do ln -sfn "/usr/include/$library" "$build/include/$library"; done
 
-sources="src/base/*.cc src/tensor/*.cc src/plan/*.cc src/backend/*.cc src/device/*.cc src/device/cpu/*.cc
+shopt -s nullglob
+sources=(src/base/*.cc src/tensor/*.cc src/plan/*.cc src/backend/*.cc src/device/*.cc src/device/cpu/*.cc
   src/device/reference/*.cc tests/support/device_memory.cc tests/support/*_cases.cc tests/support/random_rows.cc
   tests/support/test_backends.cc tests/device/operations_test.cc tests/device/row_invariance_test.cc
   tests/device/merge_empty_slots_test.cc
-  /usr/src/googletest/googletest/src/gtest-all.cc /usr/src/googletest/googletest/src/gtest_main.cc"
+  /usr/src/googletest/googletest/src/gtest-all.cc /usr/src/googletest/googletest/src/gtest_main.cc)
 compile() {
   local object
   object=$1/objects/$(echo "$2" | tr / _).o
@@ -30,8 +31,7 @@ compile() {
     -isystem /usr/src/googletest/googletest -c "$2" -o "$object"
 }
 export -f compile
-# shellcheck disable=SC2086
-ls $sources 2>/dev/null | xargs -P "$(nproc)" -I{} bash -c 'compile "$@"' _ "$build" {} $compiler
+printf '%s\n' "${sources[@]}" | xargs -P "$(nproc)" -I{} bash -c 'compile "$@"' _ "$build" {} $compiler
 $compiler -static "$build"/objects/*.o -o "$build/neon_test" -pthread
 "$emulator" "$build/neon_test" --gtest_filter='*neon*' --gtest_brief=1 | tail -3
 "$emulator" "$build/neon_test" --gtest_filter='*neon*' --gtest_list_tests | grep -c '/.*neon' | sed 's/$/ tests name neon/'
