@@ -19,7 +19,7 @@ for library in fmt nlohmann; do ln -sfn "/usr/include/$library" "$build/include/
 shopt -s nullglob
 sources=(src/base/*.cc src/tensor/*.cc src/plan/*.cc src/backend/*.cc src/device/*.cc src/device/cpu/*.cc
   src/device/reference/*.cc tests/support/device_memory.cc tests/support/*_cases.cc tests/support/random_rows.cc
-  tests/support/test_backends.cc tests/device/operations_test.cc tests/device/row_invariance_test.cc
+  tests/support/test_backends.cc tests/support/tolerance.cc tests/device/operations_test.cc tests/device/row_invariance_test.cc
   tests/device/merge_empty_slots_test.cc
   /usr/src/googletest/googletest/src/gtest-all.cc /usr/src/googletest/googletest/src/gtest_main.cc)
 compile() {

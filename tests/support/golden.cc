@@ -1,11 +1,8 @@
 #include "support/golden.h"
 
-#include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "base/fail.h"
@@ -14,19 +11,6 @@
 
 namespace latte::testing {
 namespace {
-
-template <class T>
-double relative_difference(std::span<const T> a, std::span<const T> b) {
-  if (a.size() != b.size()) return std::numeric_limits<double>::infinity();
-  double difference = 0;
-  double largest = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    if (std::isnan(a[i]) || std::isnan(b[i])) return std::numeric_limits<double>::infinity();
-    difference = std::max(difference, std::fabs(static_cast<double>(a[i]) - static_cast<double>(b[i])));
-    largest = std::max(largest, std::fabs(static_cast<double>(b[i])));
-  }
-  return difference == 0 ? 0 : difference / largest;
-}
 
 /// Elements of one array, copied out of the file.
 template <class T>
@@ -63,11 +47,6 @@ std::vector<GoldenTop> tops(const nlohmann::json& json) {
 }
 
 }  // namespace
-
-double max_relative_difference(std::span<const double> a, std::span<const double> b) {
-  return relative_difference(a, b);
-}
-double max_relative_difference(std::span<const float> a, std::span<const float> b) { return relative_difference(a, b); }
 
 Result<GoldenMatrix> read_golden_matrix(const std::string& path, const std::string& name) {
   Result<Array<float>> array = read_array<float>(path, name, DType::kF32);

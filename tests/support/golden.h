@@ -10,10 +10,6 @@
 
 namespace latte::testing {
 
-/// max|a-b| / max|b| over all elements, the measure of every tolerance; infinite when sizes differ or a value is NaN.
-double max_relative_difference(std::span<const double> a, std::span<const double> b);
-double max_relative_difference(std::span<const float> a, std::span<const float> b);
-
 /// A float array of a golden file; one-dimensional arrays have one row.
 struct GoldenMatrix {
   std::int64_t rows = 0;

@@ -4,7 +4,7 @@
 #include <limits>
 #include <numeric>
 
-#include "support/golden.h"
+#include "support/tolerance.h"
 
 namespace latte::testing {
 

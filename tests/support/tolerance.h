@@ -1,10 +1,16 @@
 #pragma once
 
+#include <span>
+
 #include "tensor/dtype.h"
 
 namespace latte::testing {
 
-// Tolerances of max|a-b| / max|b| against the double reference, each stated once.
+/// max|a-b| / max|b| over all elements, the measure of every tolerance; infinite when sizes differ or a value is NaN.
+double max_relative_difference(std::span<const double> a, std::span<const double> b);
+double max_relative_difference(std::span<const float> a, std::span<const float> b);
+
+// Tolerances of that measure against the double reference, each stated once.
 
 /// Copies, roundings and choices: nothing is summed, so nothing may differ.
 inline constexpr double kExact = 0;
