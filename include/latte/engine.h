@@ -37,7 +37,9 @@ struct EngineInfo {
   std::int64_t parameters = 0;             ///< MTP layers not counted
   std::int64_t weight_bytes = 0;           ///< as stored
   std::int64_t cache_bytes_per_token = 0;  ///< over all layers of the main model
-  SamplingChoice sampling;                 ///< what generation_config.json suggests; greedy when it says nothing
+  std::vector<std::int32_t> stop_ids;      ///< tokens that end a text unless RunOptions::ignore_eos says otherwise
+  SamplingChoice sampling;                 ///< what generation_config.json suggests; greedy when it says nothing.
+                                           ///< Penalties are only those that are asked for
   std::vector<std::string> warnings;       ///< settings that work but deserve a word
 };
 

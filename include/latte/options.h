@@ -70,12 +70,30 @@ struct SessionOptions {
   std::optional<int> num_draft_tokens;
 };
 
-/// How tokens are chosen; see EngineInfo::sampling for what a model's generation_config.json suggests.
+/// How tokens are chosen; see EngineInfo::sampling for what a model's generation_config.json suggests. The steps act in
+/// the order logit bias, repeat penalty, presence and frequency penalty, temperature, top-k, top-p, min-p; at
+/// temperature 0 the most likely token after the penalties is taken. Every token is chosen by those before it, within a
+/// speculative block too, so speculation changes no text whatever is set here.
 struct SamplingChoice {
-  double temperature = 0;  ///< 0: greedy
+  double temperature = 0;  ///< 0: greedy; else 1e-6 to 1e6
   int top_k = 0;           ///< 0: all
-  double top_p = 1;        ///< 1: all
-  double min_p = 0;        ///< 0: all
+  double top_p = 1;        ///< above 0; 1: all
+  double min_p = 0;        ///< 0 to 1; 0: all
+
+  /// Each token among the last repeat_last_n, prompt included, has a positive logit divided by this and any other
+  /// multiplied, once however often it occurs. 0.01 to 100; 1: none.
+  double repeat_penalty = 1;
+  int repeat_last_n = 64;  ///< tokens; 0: none, -1: all
+  /// Taken once from the logit of each token that this call has generated; the prompt does not count. -100 to 100.
+  double presence_penalty = 0;
+  /// Taken from it for every time that this call has generated the token. -100 to 100.
+  double frequency_penalty = 0;
+};
+
+/// A number added to the logit of one token at every position.
+struct LogitBias {
+  std::int32_t id = 0;  ///< of the model's vocabulary
+  double bias = 0;      ///< -1e4 to 1e4, or -infinity: the token is never chosen
 };
 
 /// One call of Session::generate.
@@ -83,8 +101,16 @@ struct RunOptions {
   std::optional<int> max_tokens;           ///< nothing: until a stop token or the context's end
   std::optional<SamplingChoice> sampling;  ///< nothing: the model's suggestion
   std::optional<std::uint64_t> seed;       ///< nothing: a random one, reported in the result
-  bool ignore_eos = false;                 ///< the model's stop tokens do not stop
-  std::vector<std::string> stop;           ///< texts that end generation; they are not part of the result's text
+  std::vector<LogitBias> logit_bias;       ///< several for one id add up; not all ids may be forbidden
+  /// The model's stop tokens do not stop. They stay possible and are left out of the text as special tokens; bias them
+  /// by -infinity (EngineInfo::stop_ids) where they shall not come.
+  bool ignore_eos = false;
+  /// Texts that end generation, wherever tokens cut them; they are not part of the result's text, while its ids keep the
+  /// tokens up to the one that completed the text. One that is a special token's name stops at that token.
+  std::vector<std::string> stop;
+  /// 0 to 20: report each token's log probability and those of so many most likely tokens, in the model's own
+  /// distribution: before bias, penalties, temperature and filters. Nothing: none are computed.
+  std::optional<int> logprobs;
 };
 
 }  // namespace latte

@@ -25,10 +25,26 @@ struct PathCounts {
   std::int64_t materialised_rows = 0;
 };
 
+/// A token and the natural logarithm of its probability in the model's own distribution: softmax of the logits, before
+/// bias, penalties, temperature and filters.
+struct TokenLogprob {
+  std::int32_t id = 0;
+  std::string token;  ///< its bytes, perhaps a part of a character; empty without a tokenizer
+  double logprob = 0;
+};
+
+/// A generated token with the most likely ones at its place, best first. The generated token need not be among them.
+struct TokenLogprobs {
+  TokenLogprob chosen;
+  std::vector<TokenLogprob> top;  ///< RunOptions::logprobs of them, fewer where fewer are possible
+};
+
 /// One generated token as it comes.
 struct TokenEvent {
   std::int32_t id = 0;
   std::string_view text;  ///< what became certain: whole UTF-8 characters, often none; empty without a tokenizer
+  const TokenLogprobs* logprobs = nullptr;  ///< when RunOptions asks for them; valid during the call. Null in a last
+                                            ///< event that only brings text held back until the end
 };
 
 /// Return false to stop; the result's finish reason is then "cancelled".
@@ -41,6 +57,7 @@ using PromptCallback = std::function<bool(int rows_done, int rows_in_all)>;
 struct GenerateResult {
   std::string text;               ///< of the generated ids, stop tokens and stop texts left out
   std::vector<std::int32_t> ids;  ///< generated, a stop token included
+  std::vector<TokenLogprobs> logprobs;  ///< one per id when RunOptions asks for them
   std::vector<std::int32_t> prompt_ids;
   std::string finish_reason;  ///< "stop", "length", "cancelled"
   std::uint64_t seed = 0;

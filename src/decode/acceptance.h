@@ -1,10 +1,9 @@
 #pragma once
 
-#include <cstdint>
 #include <span>
 #include <vector>
 
-#include "decode/sampler.h"
+#include "decode/token_chooser.h"
 #include "model/timeline.h"
 
 namespace latte {
@@ -13,8 +12,7 @@ namespace latte {
 struct VerifiedBlock {
   MatView<const float> logits;      ///< [drafts + 1, vocab]
   std::span<const TokenId> drafts;  ///< may be empty: a plain step
-  std::int64_t first_position = 0;  ///< absolute index of the token that row 0 predicts
-  const Sampler* sampler = nullptr;
+  TokenChooser* chooser = nullptr;  ///< stands at the token that row 0 predicts, and stands there again afterwards
 };
 
 /// Appends the tokens that the block yields to `emitted`: the accepted drafts and one more, at least one in all.

@@ -47,11 +47,11 @@ Result<std::span<const TokenId>> DraftModelDrafter::draft(const DraftRequest& re
 }
 
 Status DraftModelDrafter::go_on(const DraftRequest& request, int max_drafts, StepResult last) {
+  const TokenChooser::Trial trial(*request.chooser);
   while (true) {
-    const std::int64_t position = static_cast<std::int64_t>(request.tokens.size() + drafts_.size());
-    drafts_.push_back(
-        request.sampler->choose({last.logits.row(0), static_cast<std::size_t>(last.logits.cols)}, position));
+    drafts_.push_back(request.chooser->choose({last.logits.row(0), static_cast<std::size_t>(last.logits.cols)}));
     if (static_cast<int>(drafts_.size()) == max_drafts) return {};
+    request.chooser->push(drafts_.back());
     Result<StepResult> next = feed({&drafts_.back(), 1});
     if (!next.ok()) return next.error();
     last = *next;

@@ -3,7 +3,7 @@
 #include <span>
 #include <string_view>
 
-#include "decode/sampler.h"
+#include "decode/token_chooser.h"
 #include "model/timeline.h"
 
 namespace latte {
@@ -19,7 +19,9 @@ struct Observation {
 struct DraftRequest {
   std::span<const TokenId> tokens;  ///< prompt and emitted tokens; the last one has not been fed to the target
   int max_drafts = 0;
-  const Sampler* sampler = nullptr;  ///< the target's rule: the drafter uses the same noise on its own logits
+  /// The target's rule, standing at the first draft's place: the drafter lets it choose from logits of its own, so with
+  /// the same noise, bias and penalties. It stands there again afterwards.
+  TokenChooser* chooser = nullptr;
 };
 
 /// Guesses the next tokens. Drafts change only the speed: the target's own choice is always what is emitted.

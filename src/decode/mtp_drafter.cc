@@ -76,11 +76,11 @@ Result<std::span<const TokenId>> MtpDrafter::draft(const DraftRequest& request) 
 }
 
 Status MtpDrafter::chain(const DraftRequest& request, int max_drafts, StepResult last) {
+  const TokenChooser::Trial trial(*request.chooser);
   while (true) {
-    const std::int64_t position = static_cast<std::int64_t>(request.tokens.size() + drafts_.size());
-    drafts_.push_back(
-        request.sampler->choose({last.logits.row(0), static_cast<std::size_t>(last.logits.cols)}, position));
+    drafts_.push_back(request.chooser->choose({last.logits.row(0), static_cast<std::size_t>(last.logits.cols)}));
     if (static_cast<int>(drafts_.size()) == max_drafts) return {};
+    request.chooser->push(drafts_.back());
     const ConstMatRef hidden = last.hidden.rows_from(last.hidden.rows - 1, 1);
     Result<StepResult> next = mtp_.step({&drafts_.back(), 1}, hidden, Role::kGenerated, LogitsWanted::kLast);
     if (!next.ok()) return next.error();

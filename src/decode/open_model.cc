@@ -161,6 +161,7 @@ void fill_info(const EngineOptions& options, OpenModel& open) {
   info.weight_bytes = report.bytes;
   info.cache_bytes_per_token = std::int64_t{config.geometry.latent_width()} * config.layers *
                                static_cast<std::int64_t>(dtype_bytes(open.sequence.cache_dtype));
+  info.stop_ids.assign(config.eos_ids.begin(), config.eos_ids.end());
   info.sampling = suggested_sampling(config.generation, info.model_directory, info.warnings);
   if (options.compute != ComputeType::kAuto && info.compute != word(options.compute)) {
     info.warnings.push_back(

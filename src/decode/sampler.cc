@@ -120,7 +120,6 @@ Sampler::Sampler(SamplingOptions options, int vocab) : options_(options) {
 
 TokenId Sampler::choose(std::span<const float> logits, std::int64_t position) const {
   expects(!logits.empty(), "there is at least one logit to choose from");
-  // Bias, penalties and the grammar mask act on the logits before this line, at every temperature.
   const Peak peak = survey(logits);
   if (options_.temperature == 0) return peak.token;
 

@@ -26,7 +26,8 @@ Status check_sampling(const SamplingOptions& options);
 /// = 0; ties go to the lowest id. So the choice is a pure function of logits, options and position, and has the
 /// distribution p.
 ///
-/// Filters act in the order temperature, top-k, top-p, min-p; equal values are kept by lowest id. Noise belongs to the
+/// Bias and penalties have acted on the logits before, at every temperature (TokenChooser). Filters act in the order
+/// temperature, top-k, top-p, min-p; equal values are kept by lowest id. Noise belongs to the
 /// token id, so a filter changes the choice only by what it forbids.
 class Sampler {
  public:

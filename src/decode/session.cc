@@ -1,33 +1,20 @@
 #include "decode/session.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
-#include <random>
 #include <utility>
 
 #include "base/fail.h"
 #include "decode/draft_model_drafter.h"
 #include "decode/lookup_drafter.h"
+#include "decode/run_record.h"
+#include "decode/run_report.h"
+#include "decode/run_settings.h"
 #include "decode/teacher_forcing.h"
-#include "decode/text_output.h"
 
 namespace latte {
 namespace {
 
 constexpr int kMaxMtpDepth = 8;
-
-std::int64_t peak_resident_bytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return std::int64_t{usage.ru_maxrss} * 1024;
-}
-
-std::uint64_t random_seed() {
-  std::random_device device;
-  // 53 bits, so that programs which read numbers as doubles can hand the seed back.
-  return ((std::uint64_t{device()} << 32) | device()) >> 11;
-}
 
 /// The drafter that the options and the model agree on.
 Result<SpecType> choose_spec(const OpenModel& model, SpecType asked) {
@@ -112,95 +99,66 @@ Status SessionState::keep_common_prefix(std::span<const TokenId> prompt) {
   return cut_to(std::min(static_cast<int>(mine - tokens.begin()), static_cast<int>(prompt.size()) - 1));
 }
 
-Result<GenerateResult> SessionState::run(std::span<const TokenId> prompt, const RunOptions& options,
-                                         const TokenCallback& on_token, const PromptCallback& on_prompt) {
-  const std::lock_guard<std::mutex> turn(model->busy);
+Status SessionState::check_prompt(std::span<const TokenId> prompt) const {
   if (prompt.empty())
     return fail(ErrorKind::kInvalidInput, "[generate] the prompt has 0 tokens, expected at least one");
-  if (prompt.size() > static_cast<std::size_t>(sequence.context())) {
-    return fail(ErrorKind::kInvalidInput,
-                "[generate] the prompt has {} tokens, expected at most {}, the context: shorten it or raise --ctx-size",
-                prompt.size(), sequence.context());
-  }
-  const SamplingChoice choice = options.sampling.value_or(model->info.sampling);
-  const std::uint64_t seed = options.seed.has_value() ? *options.seed : random_seed();
-  const SamplingOptions sampling{.temperature = choice.temperature,
-                                 .top_k = choice.top_k,
-                                 .top_p = choice.top_p,
-                                 .min_p = choice.min_p,
-                                 .seed = seed};
-  if (Status sane = check_sampling(sampling); !sane.ok()) return sane.error();
-  if (options.max_tokens.has_value() && *options.max_tokens < 0) {
-    return fail(ErrorKind::kInvalidInput, "[generate] at most {} tokens, expected 0 or more", *options.max_tokens);
-  }
-  // A prompt that lies within what this session holds goes on from it: rows generated earlier are fed as such again.
+  if (prompt.size() <= static_cast<std::size_t>(sequence.context())) return {};
+  return fail(ErrorKind::kInvalidInput,
+              "[generate] the prompt has {} tokens, expected at most {}, the context: shorten it or raise --ctx-size",
+              prompt.size(), sequence.context());
+}
+
+/// Makes `prompt` this session's text: what the caches hold of it stays. Gives where rows begin that were generated
+/// earlier and are fed as such again, -1 for nowhere: a prompt that lies within what the session holds goes on from it.
+Result<int> SessionState::begin_with(std::span<const TokenId> prompt) {
   const bool continues = prompt.size() <= tokens.size() && std::equal(prompt.begin(), prompt.end(), tokens.begin());
   const int first_generated = continues && generated_from < static_cast<int>(prompt.size()) ? generated_from : -1;
   if (Status kept = keep_common_prefix(prompt); !kept.ok()) return kept.error();
   tokens.assign(prompt.begin(), prompt.end());
   generated_from = first_generated >= 0 ? first_generated : static_cast<int>(prompt.size());
+  return first_generated;
+}
 
-  const Sampler sampler(sampling, sequence.vocab());
-  const std::vector<TokenId> stop_ids(model->model.config.eos_ids.begin(), model->model.config.eos_ids.end());
-  const std::span<const TokenId> stops =
-      options.ignore_eos ? std::span<const TokenId>{} : std::span<const TokenId>(stop_ids);
-  TextOutput output(model->tokenizer(), options.stop);
+Result<GenerateResult> SessionState::run(std::span<const TokenId> prompt, const RunOptions& options,
+                                         const TokenCallback& on_token, const PromptCallback& on_prompt) {
+  const std::lock_guard<std::mutex> turn(model->busy);
+  if (Status fits = check_prompt(prompt); !fits.ok()) return fits.error();
+  const Result<RunSettings> settings = settle_run(*model, options);
+  if (!settings.ok()) return settings.error();
+  const Result<int> first_generated = begin_with(prompt);
+  if (!first_generated.ok()) return first_generated.error();
+
+  const Sampler sampler(settings->sampling, sequence.vocab());
+  RunRecord record(model->tokenizer(), options, on_token);
   const PathCounters before = sequence.paths();
-
-  bool stopped_by_text = false;
-  const auto take = [&](TokenId id) {
-    const std::string piece = output.push(id);
-    const bool wanted = !on_token || on_token({.id = id, .text = piece});
-    if (output.stopped()) stopped_by_text = true;
-    return output.stopped() ? Proceed::kStop : wanted ? Proceed::kGoOn : Proceed::kCancel;
-  };
-  const auto read = [&](int done, int all) {
-    return !on_prompt || on_prompt(done, all) ? Proceed::kGoOn : Proceed::kCancel;
-  };
-  const Result<Generation> done = latte::generate({.target = sequence,
-                                                   .drafter = drafter.get(),
-                                                   .sampler = sampler,
-                                                   .tokens = tokens,
-                                                   .options = {.max_tokens = options.max_tokens.value_or(-1),
-                                                               .depth = depth,
-                                                               .stop_ids = stops,
-                                                               .first_generated = first_generated},
-                                                   .on_token = take,
-                                                   .on_prompt_rows = read});
+  const Result<Generation> done =
+      latte::generate({.target = sequence,
+                       .drafter = drafter.get(),
+                       .sampler = sampler,
+                       .rules = settings->rules,
+                       .tokens = tokens,
+                       .options = {.max_tokens = options.max_tokens.value_or(-1),
+                                   .depth = depth,
+                                   .stop_ids = settings->stop_ids,
+                                   .first_generated = *first_generated},
+                       .on_token = [&](const Emission& emission) { return record.take(emission); },
+                       .on_prompt_rows =
+                           [&](int rows, int all) {
+                             return !on_prompt || on_prompt(rows, all) ? Proceed::kGoOn : Proceed::kCancel;
+                           }});
   if (!done.ok()) return done.error();
-  if (const std::string rest = output.finish(); !rest.empty() && on_token)
-    on_token({.id = tokens.back(), .text = rest});
+  record.finish(tokens.back());
 
-  const DecodeStats& stats = done->stats;
   GenerateResult result;
-  result.text = output.text();
+  record.move_to(result);
   result.ids.assign(tokens.begin() + static_cast<std::ptrdiff_t>(prompt.size()), tokens.end());
   result.prompt_ids.assign(prompt.begin(), prompt.end());
-  result.finish_reason = stopped_by_text || output.stopped() ? "stop" : finish_word(done->finish_reason);
-  result.seed = seed;
-  result.prompt_tokens = stats.prompt_tokens;
-  result.cached_tokens = stats.cached_tokens;
-  result.generated_tokens = stats.generated_tokens;
-  result.prompt_seconds = stats.prompt_seconds;
-  result.generate_seconds = stats.generate_seconds;
-  result.draft_seconds = stats.draft_seconds;
-  result.verify_seconds = stats.verify_seconds;
-  result.unaccounted_seconds = stats.unaccounted_seconds();
+  result.finish_reason = record.stopped() ? "stop" : finish_word(done->finish_reason);
+  result.seed = settings->sampling.seed;
   result.spec_type = word(spec);
-  result.draft_depth = stats.depth;
-  result.rounds = stats.rounds;
-  result.drafted = stats.drafted;
-  result.accepted = stats.accepted;
-  const std::size_t positions = static_cast<std::size_t>(stats.depth);
-  result.accepted_per_position.assign(stats.accepted_per_position.begin(),
-                                      stats.accepted_per_position.begin() + positions);
-  result.tested_per_position.assign(stats.tested_per_position.begin(), stats.tested_per_position.begin() + positions);
-  result.emitted_per_round = stats.emitted_per_round();
   result.paths = difference(sequence.paths(), before);
-  result.peak_bytes = peak_resident_bytes();
-  result.device = model->info.device;
-  result.isa = model->info.isa;
-  result.numerics = model->info.numerics;
+  report_stats(done->stats, result);
+  report_machine(model->info, result);
   return result;
 }
 

@@ -75,6 +75,8 @@ struct SessionState {
   SessionState(std::shared_ptr<OpenModel> opened, SpecType chosen, int most_drafts);
   Status cut_to(int length);
   Status keep_common_prefix(std::span<const TokenId> prompt);
+  Status check_prompt(std::span<const TokenId> prompt) const;
+  Result<int> begin_with(std::span<const TokenId> prompt);
   Status take_over(const SessionContent& content);
   bool mtp_state_is_whole() const;
   std::span<const TokenId> fed_tokens() const;

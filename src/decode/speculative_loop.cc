@@ -13,7 +13,8 @@ namespace {
 
 class SpeculativeLoop {
  public:
-  explicit SpeculativeLoop(const GenerateRequest& request) : request_(request) {
+  explicit SpeculativeLoop(const GenerateRequest& request)
+      : request_(request), chooser_(request.sampler, request.rules, request.tokens) {
     const int asked = options().depth >= 0 ? options().depth : drafter() != nullptr ? drafter()->default_depth() : 0;
     stats_.depth = drafter() == nullptr ? 0 : std::min(asked, kMaxDrafts);
     const int unlimited = std::numeric_limits<int>::max();
@@ -150,7 +151,7 @@ class SpeculativeLoop {
     if (max_drafts <= 0) return {};
     const TimeInto time(stats_.draft_seconds);
     const Result<std::span<const TokenId>> drafts =
-        drafter()->draft({.tokens = tokens(), .max_drafts = max_drafts, .sampler = &request_.sampler});
+        drafter()->draft({.tokens = tokens(), .max_drafts = max_drafts, .chooser = &chooser_});
     if (!drafts.ok()) return forgive_drafter(drafts.error());
     expects(drafts->size() <= static_cast<std::size_t>(max_drafts), "a drafter proposes no more than it was asked for");
     for (const TokenId id : *drafts) {
@@ -171,9 +172,7 @@ class SpeculativeLoop {
     yielded_.clear();
     {
       const TimeInto time(stats_.choose_seconds);
-      options().accept(
-          {.logits = logits, .drafts = drafts, .first_position = token_count(), .sampler = &request_.sampler},
-          yielded_);
+      options().accept({.logits = logits, .drafts = drafts, .chooser = &chooser_}, yielded_);
     }
     std::size_t finite = 0;
     while (finite < yielded_.size() && std::isfinite(logits(static_cast<std::int64_t>(finite), yielded_[finite])))
@@ -187,12 +186,17 @@ class SpeculativeLoop {
     yielded_.erase(yielded_.begin() + static_cast<std::ptrdiff_t>(finite), yielded_.end());
     const TimeInto time(stats_.emit_seconds);
     int emitted = 0;
-    while (!finish_ && emitted < static_cast<int>(yielded_.size())) emit(yielded_[emitted++]);
+    while (!finish_ && emitted < static_cast<int>(yielded_.size())) {
+      const std::span<const float> row{logits.row(emitted), static_cast<std::size_t>(logits.cols)};
+      emit({.token = yielded_[emitted++], .logits = row});
+    }
     return emitted;
   }
 
-  void emit(TokenId token) {
+  void emit(const Emission& emission) {
+    const TokenId token = emission.token;
     tokens().push_back(token);
+    chooser_.push(token);
     ++stats_.generated_tokens;
     const std::span<const TokenId> stops = options().stop_ids;
     if (std::find(stops.begin(), stops.end(), token) != stops.end()) {
@@ -200,7 +204,7 @@ class SpeculativeLoop {
     } else if (stats_.generated_tokens == max_tokens_) {
       finish_ = FinishReason::kLength;
     }
-    if (request_.on_token) heed(request_.on_token(token));
+    if (request_.on_token) heed(request_.on_token(emission));
   }
 
   void heed(Proceed word) {
@@ -246,6 +250,7 @@ class SpeculativeLoop {
   }
 
   const GenerateRequest& request_;
+  TokenChooser chooser_;  // stands at the end of the text
   int max_tokens_ = 0;
   std::optional<FinishReason> finish_;
   DecodeStats stats_;

@@ -8,6 +8,7 @@
 #include "decode/decode_stats.h"
 #include "decode/drafter.h"
 #include "decode/sampler.h"
+#include "decode/token_chooser.h"
 #include "latte/error.h"
 #include "model/timeline.h"
 
@@ -34,14 +35,21 @@ struct GenerateOptions {
   AcceptRule accept = accept_equal_choices;
 };
 
+/// A token that has just become part of the text.
+struct Emission {
+  TokenId token = 0;
+  std::span<const float> logits;  ///< [vocab] of the row that chose it, as the model gave them; valid during the call
+};
+
 struct GenerateRequest {
   Timeline& target;            ///< holds rows of the first length() of `tokens`
   Drafter* drafter = nullptr;  ///< null: plain decoding
   const Sampler& sampler;
+  LogitRules rules = {};         ///< that have passed check_logit_rules
   std::vector<TokenId>& tokens;  ///< the prompt, at least one token; emitted tokens are appended
   GenerateOptions options = {};
   /// After each emitted token; may be empty.
-  std::function<Proceed(TokenId)> on_token = {};
+  std::function<Proceed(const Emission&)> on_token = {};
   /// After each prompt step but the last: rows done, rows in all; may be empty. A long prompt is cancelled here.
   std::function<Proceed(int, int)> on_prompt_rows = {};
 };
@@ -52,7 +60,9 @@ struct Generation {
 };
 
 /// Decodes: reads what the cache lacks of the prompt, then rounds of draft, verify, accept, emit and rewind. The
-/// emitted tokens are those of plain decoding for every drafter and depth (an `accept` of the caller's aside).
+/// emitted tokens are those of plain decoding for every drafter and depth (an `accept` of the caller's aside). Bias and
+/// penalties act at every position on the tokens before it, drafts of the same step included; what this call emits is
+/// what counts as generated, whoever wrote the prompt.
 ///
 /// When at least one token was emitted the target holds exactly prompt + emitted - 1 rows on return: all tokens but the
 /// last. The same holds after an error, where the tokens emitted so far stay in `tokens` and the call may be repeated;

@@ -42,6 +42,7 @@ struct DecodeRig {
     ToyModel model = {};
     DrafterKind kind = DrafterKind::kNone;
     SamplingOptions sampling = {};
+    LogitRules rules = {};
     float drafter_noise = 2;
     bool contrary_drafter = false;
     int context = 4096;
@@ -100,19 +101,20 @@ struct DecodeRig {
     return model;
   }
 
-  Result<Generation> try_run(std::vector<TokenId>& tokens, const GenerateOptions& options,
-                             std::function<Proceed(TokenId)> on_token = {}) {
+  using OnToken = std::function<Proceed(const Emission&)>;
+
+  Result<Generation> try_run(std::vector<TokenId>& tokens, const GenerateOptions& options, OnToken on_token = {}) {
     return generate({.target = target,
                      .drafter = watch.inner ? &watch : nullptr,
                      .sampler = sampler,
+                     .rules = setup.rules,
                      .tokens = tokens,
                      .options = options,
                      .on_token = std::move(on_token)});
   }
 
   /// Runs, expects success, and checks every cache at the exit.
-  Generation run(std::vector<TokenId>& tokens, const GenerateOptions& options,
-                 std::function<Proceed(TokenId)> on_token = {}) {
+  Generation run(std::vector<TokenId>& tokens, const GenerateOptions& options, OnToken on_token = {}) {
     Result<Generation> done = try_run(tokens, options, std::move(on_token));
     EXPECT_TRUE(done.ok()) << (done.ok() ? "" : done.error().message);
     if (!done.ok()) return {};

@@ -96,7 +96,10 @@ TEST(DraftModelDrafter, AgreesAtEveryDepthWhenTheModelsAreEqual) {
 }
 
 std::vector<TokenId> drafts_for(Drafter& drafter, const std::vector<TokenId>& tokens, const Sampler& sampler) {
-  const auto drafts = drafter.draft({.tokens = tokens, .max_drafts = 4, .sampler = &sampler});
+  const LogitRules rules;
+  TokenChooser chooser(sampler, rules, tokens);
+  const auto drafts = drafter.draft({.tokens = tokens, .max_drafts = 4, .chooser = &chooser});
+  EXPECT_EQ(chooser.position(), static_cast<std::int64_t>(tokens.size())) << "drafts were on trial";
   EXPECT_TRUE(drafts.ok());
   return drafts.ok() ? std::vector<TokenId>(drafts->begin(), drafts->end()) : std::vector<TokenId>{};
 }

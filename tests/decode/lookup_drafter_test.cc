@@ -9,7 +9,9 @@ namespace {
 
 std::vector<TokenId> drafts_after(LookupDrafter& drafter, const std::vector<TokenId>& tokens, int max_drafts = 8) {
   const Sampler greedy({}, 100);
-  const auto drafts = drafter.draft({.tokens = tokens, .max_drafts = max_drafts, .sampler = &greedy});
+  const LogitRules rules;
+  TokenChooser chooser(greedy, rules, tokens);
+  const auto drafts = drafter.draft({.tokens = tokens, .max_drafts = max_drafts, .chooser = &chooser});
   EXPECT_TRUE(drafts.ok());
   return {drafts->begin(), drafts->end()};
 }

@@ -172,8 +172,8 @@ void accept_argmax(const VerifiedBlock& block, std::vector<TokenId>& emitted) {
     if (block.drafts[row] != emitted.back()) return;
   }
   const std::size_t last = block.drafts.size();
-  emitted.push_back(
-      block.sampler->choose(logits_of(block, last), block.first_position + static_cast<std::int64_t>(last)));
+  emitted.push_back(block.chooser->sampler().choose(logits_of(block, last),
+                                                    block.chooser->position() + static_cast<std::int64_t>(last)));
 }
 
 /// Biased more softly: a draft that is the likeliest token is kept, any other gives way to a proper draw.
@@ -184,7 +184,8 @@ void accept_likeliest_draft(const VerifiedBlock& block, std::vector<TokenId>& em
       emitted.push_back(block.drafts[row]);
       continue;
     }
-    emitted.push_back(block.sampler->choose(logits, block.first_position + static_cast<std::int64_t>(row)));
+    emitted.push_back(
+        block.chooser->sampler().choose(logits, block.chooser->position() + static_cast<std::int64_t>(row)));
     return;
   }
 }

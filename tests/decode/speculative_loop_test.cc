@@ -208,8 +208,8 @@ TEST(SpeculativeLoop, TheCallersWordEndsTheTextAtAnyToken) {
           DecodeRig rig({.model = model, .kind = kind, .drafter_noise = 0});
           std::vector<TokenId> tokens = prompt;
           std::vector<TokenId> heard;
-          const Generation done = rig.run(tokens, {.max_tokens = 20, .depth = depth}, [&](TokenId token) {
-            heard.push_back(token);
+          const Generation done = rig.run(tokens, {.max_tokens = 20, .depth = depth}, [&](const Emission& emission) {
+            heard.push_back(emission.token);
             return static_cast<int>(heard.size()) == at ? word : Proceed::kGoOn;
           });
           ASSERT_EQ(tokens, std::vector<TokenId>(free.begin(), free.begin() + 9 + at));
