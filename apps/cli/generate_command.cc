@@ -12,6 +12,7 @@
 #include "open_engine.h"
 #include "outcome.h"
 #include "prompt_cache_file.h"
+#include "run_arguments.h"
 #include "token_ids.h"
 
 namespace latte::cli {
@@ -42,22 +43,6 @@ Result<SessionOptions> session_options(const Arguments& arguments) {
                  fmt::format("--num-draft-tokens \"{}\": expected a whole number or auto", depth)};
   }
   options.num_draft_tokens = value;
-  return options;
-}
-
-RunOptions generate_options(const Arguments& arguments, const EngineInfo& info) {
-  RunOptions options;
-  if (const auto most = arguments.integer("--predict"); most.has_value() && *most >= 0)
-    options.max_tokens = static_cast<int>(*most);
-  SamplingChoice sampling = info.sampling;
-  sampling.temperature = arguments.real("--temp").value_or(sampling.temperature);
-  sampling.top_k = static_cast<int>(arguments.integer("--top-k").value_or(sampling.top_k));
-  sampling.top_p = arguments.real("--top-p").value_or(sampling.top_p);
-  sampling.min_p = arguments.real("--min-p").value_or(sampling.min_p);
-  options.sampling = sampling;
-  options.seed = arguments.unsigned_integer("--seed");
-  options.ignore_eos = arguments.flag("--ignore-eos");
-  options.stop = arguments.list("--reverse-prompt");
   return options;
 }
 
@@ -96,7 +81,10 @@ int run_generate(const Arguments& arguments) {
   if (Status sources = check_sources(arguments); !sources.ok()) return misused(sources.error());
   const Result<SessionOptions> how = session_options(arguments);
   if (!how.ok()) return misused(how.error());
+  const Result<std::vector<BiasTerm>> bias = parse_logit_bias(arguments.list("--logit-bias"));
+  if (!bias.ok()) return misused(bias.error());
   const bool json = arguments.flag("--json");
+  if (!json && arguments.has("--logprobs")) warn("--logprobs is not used: they are printed with --json");
 
   ProgressLine progress(arguments);
   const Result<Engine> engine = open_engine(arguments, progress);
@@ -121,7 +109,7 @@ int run_generate(const Arguments& arguments) {
     return !interrupt.requested();
   };
   const Result<GenerateResult> result =
-      session->generate(*prompt, generate_options(arguments, engine->info()), on_token, on_prompt);
+      session->generate(*prompt, run_options(arguments, *bias, engine->info()), on_token, on_prompt);
   progress.clear();
   if (!result.ok()) return failed(result.error());
   const Status saved = cache.save(*session);

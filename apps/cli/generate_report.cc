@@ -4,11 +4,32 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace latte::cli {
 namespace {
 
-double per_second(int count, double seconds) { return seconds > 0 ? count / seconds : 0; }
+// ", 12.3 tok/s"; nothing where nothing was timed.
+std::string rate(int count, double seconds) {
+  return count > 0 && seconds > 0 ? fmt::format(", {:.1f} tok/s", count / seconds) : "";
+}
+
+nlohmann::ordered_json object_of(const TokenLogprob& token) {
+  return {{"id", token.id}, {"token", token.token}, {"logprob", token.logprob}};
+}
+
+nlohmann::ordered_json list_of(const std::vector<TokenLogprobs>& logprobs) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const TokenLogprobs& token : logprobs) {
+    nlohmann::ordered_json top = nlohmann::ordered_json::array();
+    for (const TokenLogprob& one : token.top) top.push_back(object_of(one));
+    list.push_back(object_of(token.chosen));
+    list.back()["top"] = std::move(top);
+  }
+  return list;
+}
 
 std::string speculation_line(const GenerateResult& result) {
   if (result.spec_type == "none") return "speculation: none\n";
@@ -37,7 +58,7 @@ std::string generate_json(const GenerateResult& result) {
   paths["materialised"] = result.paths.materialised_steps;
   rows["absorbed"] = result.paths.absorbed_rows;
   rows["materialised"] = result.paths.materialised_rows;
-  const nlohmann::ordered_json object = {
+  nlohmann::ordered_json object = {
       {"text", result.text},
       {"ids", result.ids},
       {"prompt_ids", result.prompt_ids},
@@ -66,17 +87,17 @@ std::string generate_json(const GenerateResult& result) {
       {"isa", result.isa},
       {"numerics", result.numerics},
   };
+  if (!result.logprobs.empty()) object["logprobs"] = list_of(result.logprobs);
   return object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 std::string generate_summary(const GenerateResult& result) {
   const int in_rounds = std::max(0, result.generated_tokens - 1);  // the prompt's last row gives the first token
   const int fed = result.prompt_tokens - result.cached_tokens;
-  std::string text =
-      fmt::format("\nprompt: {} tokens, {:.1f} tok/s", result.prompt_tokens, per_second(fed, result.prompt_seconds));
+  std::string text = fmt::format("\nprompt: {} tokens{}", result.prompt_tokens, rate(fed, result.prompt_seconds));
   if (result.cached_tokens > 0) text += fmt::format(" ({} from the cache)", result.cached_tokens);
-  text += fmt::format("\ngenerated: {} tokens, {:.1f} tok/s, finished by {}\n", result.generated_tokens,
-                      per_second(in_rounds, result.generate_seconds), result.finish_reason);
+  text += fmt::format("\ngenerated: {} tokens{}, finished by {}\n", result.generated_tokens,
+                      rate(in_rounds, result.generate_seconds), result.finish_reason);
   text += speculation_line(result);
   text += fmt::format("paths: absorbed {}, materialised {} (steps)\n", result.paths.absorbed_steps,
                       result.paths.materialised_steps);

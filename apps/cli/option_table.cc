@@ -46,9 +46,10 @@ constexpr std::array kOptions = {
     OptionSpec{"--raw", "", kFlag, "", "take the prompt as text, without a chat template", kGenerate},
     OptionSpec{"--predict", "-n --n-predict --max-tokens", kInteger, "N",
                "most tokens to generate (default: until a stop token or the context's end)", kGenerate, -1, kMostRows},
-    OptionSpec{"--reverse-prompt", "-r --stop", kList, "TEXT", "stop before this text; may be given several times",
-               kGenerate},
-    OptionSpec{"--ignore-eos", "", kFlag, "", "do not stop at the model's stop tokens", kGenerate},
+    OptionSpec{"--reverse-prompt", "-r --stop", kList, "TEXT",
+               "stop before this text, or at the special token of this name; may be given several times", kGenerate},
+    OptionSpec{"--ignore-eos", "", kFlag, "",
+               "do not stop at the model's stop tokens; they may still come (forbid them with -l eos-inf)", kGenerate},
 
     OptionSpec{
         "--prompt-cache-file", "--prompt-cache", kText, "FILE",
@@ -64,6 +65,26 @@ constexpr std::array kOptions = {
     OptionSpec{"--top-p", "", kReal, "X", "keep the most likely tokens up to this probability, 1 all", kGenerate,
                kSmallest, 1, kSmallest, "a number above 0 and up to 1"},
     OptionSpec{"--min-p", "", kReal, "X", "keep tokens at least X times as likely as the best, 0 all", kGenerate, 0, 1},
+
+    OptionSpec{"--repeat-penalty", "--repetition-penalty", kReal, "X",
+               "divide the logits of recent tokens, prompt included, by X (negative ones: multiply), 1 none", kGenerate,
+               0.01, 100, 0.01},
+    OptionSpec{"--repeat-last-n", "--repetition-context-size", kInteger, "N",
+               "tokens before the new one that --repeat-penalty looks at, 0 none, -1 all (default 64)", kGenerate, -1,
+               kMostRows},
+    OptionSpec{"--presence-penalty", "", kReal, "X",
+               "subtract X from the logits of tokens generated so far; the prompt does not count", kGenerate, -100,
+               100},
+    OptionSpec{"--frequency-penalty", "", kReal, "X",
+               "subtract X for every time the token was generated; the prompt does not count", kGenerate, -100, 100},
+    OptionSpec{"--logit-bias", "-l", kList, "ID+X|ID-X|ID=X",
+               "add X to a token's logit, -inf forbids it; ID eos is every stop token; may be given several times or "
+               "with commas between",
+               kGenerate},
+    OptionSpec{"--logprobs", "", kInteger, "N",
+               "with --json: log probability of each token and of the N likeliest at its place, by the model alone: "
+               "before penalties, temperature and filters",
+               kGenerate, 0, 20},
 
     OptionSpec{"--spec-type", "", kChoice, "none|mtp|draft|lookup|auto",
                "who guesses tokens ahead; never changes the text (default auto)", kGenerate},

@@ -105,8 +105,8 @@ struct RunOptions {
   /// The model's stop tokens do not stop. They stay possible and are left out of the text as special tokens; bias them
   /// by -infinity (EngineInfo::stop_ids) where they shall not come.
   bool ignore_eos = false;
-  /// Texts that end generation, wherever tokens cut them; they are not part of the result's text, while its ids keep the
-  /// tokens up to the one that completed the text. One that is a special token's name stops at that token.
+  /// Texts that end generation, wherever tokens cut them; they are not part of the result's text, while its ids keep
+  /// the tokens up to the one that completed the text. One that is a special token's name stops at that token.
   std::vector<std::string> stop;
   /// 0 to 20: report each token's log probability and those of so many most likely tokens, in the model's own
   /// distribution: before bias, penalties, temperature and filters. Nothing: none are computed.

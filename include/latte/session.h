@@ -55,8 +55,8 @@ using PromptCallback = std::function<bool(int rows_done, int rows_in_all)>;
 
 /// What one call of generate did. Seconds are wall time.
 struct GenerateResult {
-  std::string text;               ///< of the generated ids, stop tokens and stop texts left out
-  std::vector<std::int32_t> ids;  ///< generated, a stop token included
+  std::string text;                     ///< of the generated ids, stop tokens and stop texts left out
+  std::vector<std::int32_t> ids;        ///< generated, a stop token included
   std::vector<TokenLogprobs> logprobs;  ///< one per id when RunOptions asks for them
   std::vector<std::int32_t> prompt_ids;
   std::string finish_reason;  ///< "stop", "length", "cancelled"

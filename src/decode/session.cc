@@ -131,21 +131,19 @@ Result<GenerateResult> SessionState::run(std::span<const TokenId> prompt, const 
   const Sampler sampler(settings->sampling, sequence.vocab());
   RunRecord record(model->tokenizer(), options, on_token);
   const PathCounters before = sequence.paths();
-  const Result<Generation> done =
-      latte::generate({.target = sequence,
-                       .drafter = drafter.get(),
-                       .sampler = sampler,
-                       .rules = settings->rules,
-                       .tokens = tokens,
-                       .options = {.max_tokens = options.max_tokens.value_or(-1),
-                                   .depth = depth,
-                                   .stop_ids = settings->stop_ids,
-                                   .first_generated = *first_generated},
-                       .on_token = [&](const Emission& emission) { return record.take(emission); },
-                       .on_prompt_rows =
-                           [&](int rows, int all) {
-                             return !on_prompt || on_prompt(rows, all) ? Proceed::kGoOn : Proceed::kCancel;
-                           }});
+  const Result<Generation> done = latte::generate(
+      {.target = sequence,
+       .drafter = drafter.get(),
+       .sampler = sampler,
+       .rules = settings->rules,
+       .tokens = tokens,
+       .options = {.max_tokens = options.max_tokens.value_or(-1),
+                   .depth = depth,
+                   .stop_ids = settings->stop_ids,
+                   .first_generated = *first_generated},
+       .on_token = [&](const Emission& emission) { return record.take(emission); },
+       .on_prompt_rows =
+           [&](int rows, int all) { return !on_prompt || on_prompt(rows, all) ? Proceed::kGoOn : Proceed::kCancel; }});
   if (!done.ok()) return done.error();
   record.finish(tokens.back());
 

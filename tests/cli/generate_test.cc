@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "run_program.h"
 #include "support/temp_folder.h"
 #include "support/test_model.h"
@@ -129,6 +131,61 @@ TEST(Generate, SummaryGoesToStandardError) {
                            "paths: absorbed", "peak memory"}) {
     EXPECT_NE(outcome.err.find(part), std::string::npos) << part << "\n" << outcome.err;
   }
+}
+
+TEST(Generate, NoRateIsShownWhereNothingWasTimed) {
+  const std::string one = run_latte(generate({"-n", "1"})).err;
+  EXPECT_NE(one.find("generated: 1 tokens, finished by length\n"), std::string::npos) << one;
+  EXPECT_NE(one.find("prompt: 4 tokens, "), std::string::npos) << one;
+  const std::string none = run_latte(generate({"-n", "0"})).err;
+  EXPECT_NE(none.find("prompt: 4 tokens\n"), std::string::npos) << none;
+  EXPECT_NE(run_latte(generate({"-n", "9"})).err.find("generated: 9 tokens, "), std::string::npos);
+}
+
+TEST(Generate, PenaltiesAndBiasReachTheText) {
+  const auto ids = [](std::vector<std::string> more) {
+    more.insert(more.end(), {"-n", "20", "--json", "--temp", "0"});
+    return run_latte(generate(more)).json()["ids"];
+  };
+  const nlohmann::json free = ids({});
+  const std::string first = std::to_string(free[0].get<int>());
+  const nlohmann::json banned = ids({"-l", first + "-inf,3+0.5"});
+  EXPECT_EQ(std::count(banned.begin(), banned.end(), free[0]), 0);
+  EXPECT_EQ(ids({"--logit-bias", first + "=-inf", "-l", "3=0.5"}), banned);
+  EXPECT_EQ(ids({"-l", "42+1000"}), nlohmann::json(std::vector<int>(20, 42)));
+  for (const char* penalty : {"--presence-penalty", "--frequency-penalty"}) {
+    const nlohmann::json distinct = ids({penalty, "100", "-l", "42+50"});
+    EXPECT_EQ(distinct[0], 42);
+    EXPECT_EQ(std::count(distinct.begin(), distinct.end(), 42), 1) << penalty;
+  }
+  // The prompt is 5,6,7,8: it lies in the window unless that is too short.
+  EXPECT_EQ(ids({"-l", "5+20", "--repeat-penalty", "100", "--repeat-last-n", "0"})[0], 5);
+  EXPECT_EQ(ids({"-l", "5+20", "--repeat-penalty", "100", "--repeat-last-n", "3"})[0], 5);
+  EXPECT_NE(ids({"-l", "5+20", "--repeat-penalty", "100", "--repeat-last-n", "4"})[0], 5);
+  EXPECT_NE(ids({"-l", "5+20", "--repeat-penalty", "100"})[0], 5);
+}
+
+TEST(Generate, EosStandsForEveryStopToken) {
+  const nlohmann::json forced = run_latte(generate({"-n", "3", "--json", "-l", "eos+1000"})).json();
+  const nlohmann::json free = run_latte(generate({"-n", "3", "--json", "-l", "eos+1000,eos-inf"})).json();
+  ASSERT_EQ(forced["ids"].size(), 3u) << "they are ignored, not forbidden";
+  EXPECT_EQ(std::count(free["ids"].begin(), free["ids"].end(), forced["ids"][0]), 0);
+}
+
+TEST(Generate, LogprobsAreInTheJsonWhenAskedFor) {
+  EXPECT_FALSE(run_latte(generate({"-n", "3", "--json"})).json().contains("logprobs"));
+  const nlohmann::json result = run_latte(generate({"-n", "3", "--json", "--logprobs", "2"})).json();
+  ASSERT_EQ(result["logprobs"].size(), 3u);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const nlohmann::json& token = result["logprobs"][i];
+    EXPECT_EQ(token["id"], result["ids"][i]);
+    EXPECT_EQ(token["token"], "") << "there is no tokenizer";
+    EXPECT_EQ(token["top"].size(), 2u);
+    EXPECT_EQ(token["top"][0]["logprob"], token["logprob"]) << "greedy takes the likeliest";
+  }
+  const Outcome text = run_latte(generate({"-n", "1", "--logprobs", "2"}));
+  EXPECT_EQ(text.exit_code, 0);
+  EXPECT_TRUE(text.err.starts_with("warning: --logprobs is not used: they are printed with --json\n")) << text.err;
 }
 
 TEST(Generate, BrokenPipeEndsQuietly) {

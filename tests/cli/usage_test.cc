@@ -43,6 +43,24 @@ TEST(Usage, SamplingThatMakesNoDistributionIsMisuse) {
   expect_misused(run_latte({"generate", "--top-k", "-1"}), "--top-k");
 }
 
+TEST(Usage, PenaltiesAndLogprobsOutOfRangeAreMisuse) {
+  for (const char* value : {"0", "-1", "nan", "101"})
+    expect_misused(run_latte({"generate", "--repeat-penalty", value}),
+                   "--repeat-penalty \"" + std::string(value) + "\": expected a number from 0.01 to 100");
+  expect_misused(run_latte({"generate", "--repeat-last-n", "-2"}), "--repeat-last-n \"-2\": expected a whole number");
+  for (const char* option : {"--presence-penalty", "--frequency-penalty"})
+    for (const char* value : {"-101", "inf", "x"})
+      expect_misused(run_latte({"generate", option, value}), "expected a number from -100 to 100");
+  for (const char* value : {"-1", "21", "1.5"})
+    expect_misused(run_latte({"generate", "--logprobs", value}), "expected a whole number from 0 to 20");
+}
+
+TEST(Usage, LogitBiasThatIsNoneIsMisuse) {
+  for (const char* value : {"", "5", "x+1", "5+", "5+x", "5+inf", "5=inf", "5--1", "5+-1", "5-nan", "-5+1", "5+1,",
+                            "5+1,,6+1", "99999999999+1", "eos", "5 +1"})
+    expect_misused(run_latte({"generate", "-m", family_model(), "--ids", "1", "-l", value}), "expected a token id");
+}
+
 TEST(Usage, TwoWordsOnTheCacheTypeAreMisuse) {
   expect_misused(run_latte({"generate", "-ctk", "bf16", "--kv-bits", "32"}), "--kv-bits 32");
   expect_misused(run_latte({"plan", "-m", family_model(), "-ctk", "bf16", "--kv-bits", "32"}), "--cache-type bf16");
@@ -93,6 +111,7 @@ TEST(Usage, FailedWorkIsOneLineAndOne) {
         {"generate", "-m", family_model(), "--ids", "@/no/such/ids.json"},
         {"generate", "-m", family_model(), "--ids", "1,2", "-ctk", "q8"},
         {"generate", "-m", family_model(), "--ids", "1,2", "--spec-type", "draft"},
+        {"generate", "-m", family_model(), "--ids", "1,2", "-l", "272+1"},
         {"generate", "-m", family_model(), "--ids", "1,2,999"}}) {
     const Outcome outcome = run_latte(words);
     EXPECT_EQ(outcome.exit_code, 1) << words[0];

@@ -93,7 +93,7 @@ Told plainly(const ToyModel& model, const Control& control, const std::vector<To
 struct Met {
   std::int64_t accepted = 0, rejected = 0;
   int rules_mattered = 0;
-  int stops_inside_a_block = 0;        // with rows behind the stop
+  int stops_inside_a_block = 0;          // with rows behind the stop
   int stops_over_tokens_of_a_block = 0;  // begun in an earlier token of the same block
 };
 
@@ -124,8 +124,8 @@ Told through(DecodeRig& rig, const Control& control, const std::vector<TokenId>&
     }
     return Proceed::kStop;
   };
-  const Generation done = rig.run(
-      told.tokens, {.max_tokens = control.max_tokens, .depth = depth, .stop_ids = control.stop_ids}, take);
+  const Generation done =
+      rig.run(told.tokens, {.max_tokens = control.max_tokens, .depth = depth, .stop_ids = control.stop_ids}, take);
   told.text += watch.flush();
   told.finish = done.finish_reason;
   met.accepted += done.stats.accepted;
@@ -284,11 +284,9 @@ TEST(SamplingControl, AStopTextOverSeveralTokensOfABlockDropsWhatFollows) {
 }
 
 TEST(SamplingControl, DraftersChooseByTheSameRules) {
-  const Control control{.sampling = {.temperature = 0.8, .seed = 2},
-                        .rules = {.bias = {{3, 1.5}, {4, kNever}},
-                                  .repeat_penalty = 1.6,
-                                  .repeat_last_n = 6,
-                                  .frequency_penalty = 0.5}};
+  const Control control{
+      .sampling = {.temperature = 0.8, .seed = 2},
+      .rules = {.bias = {{3, 1.5}, {4, kNever}}, .repeat_penalty = 1.6, .repeat_last_n = 6, .frequency_penalty = 0.5}};
   for (const DrafterKind kind : {DrafterKind::kDraftModel, DrafterKind::kMtp}) {
     DecodeRig rig({.kind = kind, .sampling = control.sampling, .rules = control.rules, .drafter_noise = 0});
     std::vector<TokenId> tokens = toy_prompt(30);
