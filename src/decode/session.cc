@@ -144,7 +144,7 @@ Result<GenerateResult> SessionState::run(std::span<const TokenId> prompt, const 
   const std::vector<TokenId> stop_ids(model->model.config.eos_ids.begin(), model->model.config.eos_ids.end());
   const std::span<const TokenId> stops =
       options.ignore_eos ? std::span<const TokenId>{} : std::span<const TokenId>(stop_ids);
-  TextOutput output(model->tokenizer(), options.stop);
+  TextOutput output(model->tokenizer(), options.stop, prompt);
   const PathCounters before = sequence.paths();
 
   bool stopped_by_text = false;

@@ -107,7 +107,7 @@ Result<std::vector<AddedToken>> parse_added_tokens_decoder(const nlohmann::json&
                   quote_for_error(id));
     }
     nlohmann::json token = member;
-    token["id"] = std::stoll(id);
+    token["id"] = std::uint64_t{std::stoull(id)};
     const auto special = member.find("special");
     // A token that says nothing of it is matched before normalisation when it is special.
     if (!token.contains("normalized")) token["normalized"] = special == member.end() || *special != true;
