@@ -1,5 +1,5 @@
-// Feeds a chat template and the names it speaks of, a JSON object cut from the input at a byte FF, to the parser and the
-// renderer. Rendering the same again gives the same.
+// Feeds a chat template and the names it speaks of, a JSON object cut from the input at a byte FF, to the parser and
+// the renderer. Rendering the same again gives the same.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -15,7 +15,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json default_names() {
-  return Json::parse(R"({"n": 7, "f": 2.5, "s": "Hello World", "u": "\u65e5\u672c na\u00efve", "l": [3, 1, 2, 10], "e": [],
+  return Json::parse(
+      R"({"n": 7, "f": 2.5, "s": "Hello World", "u": "\u65e5\u672c na\u00efve", "l": [3, 1, 2, 10], "e": [],
       "t": true, "none_value": null, "d": {"b": 1, "a": [1, 2.5, null, true, "x'y"], "c": {"z": "\u00fc"}},
       "words": ["b", "A", "c"], "people": [{"name": "Ann", "age": 30}, {"name": "bob", "age": 25}]})");
 }

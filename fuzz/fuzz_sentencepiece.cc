@@ -1,5 +1,5 @@
-// Feeds a tokenizer_config.json and a SentencePiece model, cut from the input at the first byte FF, to their reader. What
-// loads then encodes and decodes a short text, which takes the library through the model.
+// Feeds a tokenizer_config.json and a SentencePiece model, cut from the input at the first byte FF, to their reader.
+// What loads then encodes and decodes a short text, which takes the library through the model.
 #include <cstddef>
 #include <cstdint>
 
@@ -11,8 +11,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::size_t cut = input.find('\xFF');
   if (cut == std::string_view::npos) return 0;
   const std::string_view model = input.substr(cut + 1);
-  const auto tokenizer = latte::Tokenizer::parse(latte::TokenizerKind::kSentencePiece, model, input.substr(0, cut),
-                                                 "tokenizer.model");
+  const auto tokenizer =
+      latte::Tokenizer::parse(latte::TokenizerKind::kSentencePiece, model, input.substr(0, cut), "tokenizer.model");
   if (!tokenizer.ok()) {
     latte::expect_one_line(tokenizer.error());
     return 0;

@@ -1,5 +1,6 @@
-// Feeds a tiktoken file and a tokenizer_config.json, cut from the input at a byte FF, to their reader: as it is, and with
-// lines for the 256 bytes before it, without which no file loads. What loads then encodes and decodes a short text.
+// Feeds a tiktoken file and a tokenizer_config.json, cut from the input at a byte FF, to their reader: as it is, and
+// with lines for the 256 bytes before it, without which no file loads. What loads then encodes and decodes a short
+// text.
 #include <cstddef>
 #include <cstdint>
 

@@ -6,7 +6,7 @@ conversations, rendered by jinja2 set up as transformers does.
     tools/make_family_template_goldens.py
 """
 
-from make_template_goldens import CONVERSATIONS, TOOLS, call, render, write
+from make_template_goldens import CONVERSATIONS, NAMES, TOOLS, call, render, write
 
 TEMPLATES = {
     # namespaces, reversed walks, macros called within expressions, nested loops over ranges
@@ -143,6 +143,89 @@ nothing
 """,
 }
 
+# One construct each, over the names of the other golden files.
+SNIPPETS = [
+    "{% set ns = namespace(a=1) %}{% set ns.a = ns.a + 1 %}{{ ns.a }}",
+    "{% macro a(x) %}[{{ x }}]{% endmacro %}{% macro b(y) %}{{ a(y) ~ a(y|upper) }}{% endmacro %}{{ b('q') + '!' }}{{ a(a('z'))|length }}",
+    "{{ s|truncate(8) }}|{{ s|truncate(5, true) }}|{{ 'foo bar baz qux'|truncate(9) }}|{{ 'foo bar baz qux'|truncate(9, true) }}|{{ 'foo bar baz qux'|truncate(11) }}|{{ \"foo bar baz qux\"|truncate(11, False, '...', 0) }}",
+    "{{ 'x=%s y=%d'|format('a', 3) }} {{ '%s %s' % ('a', 1) }} {{ '%5.2f' % 2.567 }} {{ '%x' % 255 }} {{ '%%' % () }}",
+    "{{ l is not iterable }} {{ 1 is not none and 2 is none }} {{ none_value is defined }} {{ x is undefined }} {{ s is not mapping }}",
+    "{{ 'a' if missing is defined else 'b' }} {{ ('a' if t else 'b') ~ 'c' }}",
+    "{{ l[1:-1] }} {{ l[:-1] }} {{ s[2:5][::-1] }} {{ messages[1:][0].role }} {{ messages[-2:]|map(attribute='role')|list }}",
+    "{{ s.lstrip('He') }} {{ s.rstrip('dl') }} {{ '\\n x \\n'.strip('\\n') }}| {{ 'a.b'.split('.')[0] }} {{ s.split('o', 1)[1] }}",
+    "{{ d.items()|list|length }} {{ d.keys()|list|first }} {% for k, v in d|dictsort %}{{ k }},{% endfor %}",
+    "{% for k, v in d|items %}{{ loop.index }}{{ k }}{% endfor %}",
+    "{{ {'a': 1}|tojson }} {{ 'é'|tojson(ensure_ascii=False) }} {{ 'é'|tojson(ensure_ascii=True) }} {{ [1,2]|tojson(indent=4) }} {{ {'b':1,'a':2}|tojson(sort_keys=True) }} {{ [1,[2,3]]|tojson(separators=(',',':')) }}",
+    "{{ [1.0, 2.50, 1e100, 1e-10, 123456789012345680.0]|tojson }}",
+    "{%- set x -%} a {%- if t %} b {% endif -%} c {%- endset -%}[{{ x }}]",
+    "{% for i in range(10, 0, -3) %}{{ i }} {% endfor %}{{ range(3)|sum }} {{ range(4)|last }} {{ range(3)|length }} {{ range(2,6)[1] }} {{ range(5)[1:3]|list }} {{ 3 in range(5) }}",
+    "{% for a in [1,2] %}{% for b in [3,4] %}{{ loop.index }}{{ loop.first }}{% endfor %}{{ loop.last }}{% endfor %}",
+    "{% set outer = [] %}{% for a in [1,2] %}{% set _ = outer.append(a) %}{% endfor %}{{ outer }}",
+    "{% do l.append(1) %}",
+    "{{ (l|sort)[0] }} {{ l|sort|first }} {{ l|sort(reverse=True)|first }} {{ -l|first }}",
+    "{{ 'a' in 'abc' and 'z' not in 'abc' }} {{ not 'z' in 'abc' }} {{ 1 < 2 and 2 < 3 or false }}",
+    "{% if s is string and s|length > 3 and s[0] == 'H' %}ok{% endif %}",
+    "{{ s.replace('o', '0').upper().split(' ')[1].lower() }} {{ ('a' ~ 'b').upper() }} {{ 'ab'.upper()[0] }} {{ (1, 2)[0] }} {{ [[1,2],[3]][0][1] }}",
+    "{{ caller is defined }} {% macro m() %}{{ caller is defined }}{{ caller() if caller else 'none' }}{% endmacro %}{{ m() }}{% call m() %}in{% endcall %}",
+    "{% macro m(a, b=a) %}{{ a }}{{ b }}{% endmacro %}{{ m(1) }}",
+    "{% set x = 1 %}{% with %}{% set x = 2 %}{{ x }}{% endwith %}{{ x }}",
+    "{% trans %}x{% endtrans %}",
+    "{{ messages|selectattr('role', 'equalto', 'user')|list|length }} {{ messages|selectattr('role', '==', 'user')|map(attribute='content')|first }} {{ messages|rejectattr('content', 'none')|list|length }}",
+    "{{ messages|map(attribute='content')|select('string')|join('|') }} {{ l|map('string')|map('upper')|join }} {{ l|select('in', [1, 2])|list }} {{ l|select('divisibleby', 5)|list }} {{ l|reject('equalto', 3)|list }}",
+    "{{ words|map('lower')|sort|join }} {{ words|sort(case_sensitive=false)|join }} {{ people|sort(attribute='name', reverse=true)|map(attribute='name')|join(',') }} {{ people|min(attribute='age') }} {{ people|sum('age', 5) }}",
+    "{{ s|wordcount }} {{ s|first }} {{ s|last }} {{ s|list|length }} {{ s|reverse }} {{ s|lower|title }} {{ s|center(15)|length }}",
+    "{{ [1,2,3]|join }} {{ [[1,2],[3]]|sum(start=[]) }} {{ ['a', none]|join(',') }} {{ [1.5, true]|join('-') }}",
+    "{{ \"{{ x }}\" }} {{ '{% if %}' }} {# {{ nope }} #}ok",
+    "{%- for m in messages -%}{%- if loop.first and m.role == 'system' -%}{%- continue -%}{%- endif -%}{{ m.role }}{%- endfor -%}",
+    "{% for m in messages %}{{ loop.previtem.role if loop.previtem is defined else '^' }}>{{ m.role }}>{{ loop.nextitem.role if not loop.last else '$' }} {% endfor %}",
+    "{{ messages[0]['content'][0:2] ~ messages[0].get('role') ~ messages[0].get('nope', 'dflt') }} {{ messages[0].nope is defined }} {{ 'role' in messages[0] }} {{ messages[0].nope|default('x') }}",
+    "{{ dict(a=1).a }} {{ dict([('x', 1)])['x'] }} {{ {'a': {'b': [1, {'c': 2}]}}.a.b[1].c }} {{ {'a': 1}.items()|list }} {{ {'a':1} == {'a':1.0} }} {{ [1,2] == [1,2] }} {{ (1,) == [1] }} {{ 'x' in {'x': 1} }}",
+    "{{ [*l] }}",
+    "{% if true %}{%- endif %} x {% if true -%} y {%- endif %}",
+    "{% set x = 'abc' %}{% for c in x %}{{ c }}{{ loop.index }}{% if not loop.last %}-{% endif %}{% endfor %}",
+    "{{ none|default('x', true) }} {{ false|default('x') }} {{ 0|default('z', true) }} {{ missing.foo|default('x') }}",
+    "{{ missing.foo.bar|default('x') }}",
+    "{{ s|replace('l', '') }} {{ s|replace(' ', '\\n') }} {{ 5|replace('5', 'x') }} {{ l|string|replace('[', '<') }}",
+    "{{ [3,1]|sort|list + [9] }} {{ l|list|length + 1 }} {{ (l + [5])|max }} {{ l|first + l|last }}",
+    "{{ l.pop() }}",
+    "{{ l.copy() }} {{ d.copy().b }} {{ [1,2].index(2) }}",
+    "{{ lookup }}{{ d.lookup }}{{ d.b.c }}",
+    "{% for x in l %}{% if loop.index is even %}{{ x }}{% elif loop.index is odd and x is gt 2 %}[{{ x }}]{% else %}-{% endif %}{% endfor %}",
+    "{% set ns = namespace(found=false) %}{% for x in l %}{% if not ns.found and x == 2 %}{% set ns.found = true %}{% endif %}{% endfor %}{{ 'yes' if ns.found else 'no' }}",
+    "{{ x if x is defined }}{{ ('a', 'b')|join }}{{ ('a',)|length }}",
+    "{% raw %}{{ x }}{% endraw %}{% filter replace('a', 'b') %}aaa{% endfilter %}",
+    "{% set a %}{% for i in range(3) %}{{ i }}{% endfor %}{% endset %}{{ a * 2 }} {{ a is string }} {{ a + 'x' }}",
+    "{% macro m(x) %}{{ x.y if x is mapping else x }}{% endmacro %}{{ [m({'y': 1}), m(2)]|join(',') }} {{ m(m(1)) ~ 'z' }} {{ {'k': m(5)}.k }} {% if m(0) == '0' %}eq{% endif %} {{ m(3)|int + 1 }}",
+    "{{ 1 if 0 else 2 if 0 else 3 }} {{ (1 if 1) + 1 }} {{ [1 if t else 2, 3] }}",
+    "{{ loop is defined }}{% for x in [1] %}{{ loop is defined }}{{ loop.depth }}{{ loop.depth0 }}{% endfor %}",
+    "{{ 5 is divisibleby 5 }}{{ 4 is divisibleby(3) }}{{ 'A'|lower is lower }}{{ d.b is number and d.b is integer }}",
+    "{% set a, (b, c) = 1, (2, 3) %}{{ a }}{{ b }}{{ c }}{% set d2 = [1,2][0] %}{{ d2 }}",
+    "{{ messages | tojson(indent=2) }}",
+    "{%- set msgs = messages | reject('undefined') | list -%}{{ msgs | length }}{{ msgs | map(attribute='role') | unique | list }}",
+    "{{ '%s' % none }} {{ '%s' % l }} {{ '%r' % 'a' }} {{ '%-5s|' % 'a' }} {{ '%05d' % 42 }} {{ '%+d' % 3 }} {{ '%e' % 12345.678 }} {{ '%g' % 0.0001 }} {{ '%s %s' % (1,) }}",
+    "{{ missing }} {{ missing|length }} {{ missing|list }} {{ missing|string }} {{ missing == '' }} {{ missing is none }} {{ missing or 'or' }} {{ not missing }}",
+    "{% if missing.x is defined %}a{% else %}b{% endif %}",
+    "{% for x in missing.y %}{% endfor %}",
+    "{% set messages = messages[1:] if messages[0].role == 'system' else messages %}{{ messages|length }}{% set messages = [] %}{{ messages|length }}",
+    "{% for message in messages %}{% set content = message.content if message.content is not none else '' %}{{ loop.index0 ~ content }}{% if message.tool_calls is defined and message.tool_calls is iterable and message.tool_calls|length > 0 %}{% for tc in message.tool_calls %}{{ tc.id }}{{ tc|tojson }}{% endfor %}{% endif %}{% endfor %}",
+    "a{#- c -#}  b {#+ d +#} e",
+    "  {%+ set x = 1 %}\n {%- set y = 2 +%}\n z",
+    "{% set x=1 -%}\n   a\n{%- if x %}\n\nb\n{%- endif %}\n\nc",
+    "{{ '' }}\n  {% if t %}\n    {{ n }}\n  {% endif %}\ntail",
+    "{{ l|batch(2)|list }} {{ l|batch(3, 'x')|list }} {{ 2 ** 3 ** 2 }} {{ -2 ** 2 }}",
+    "{{ s|center(20) }}|{{ s|center(15)|length }}",
+    "{{ 3.7|int }} {{ '0x1A'|int(base=16) }} {{ '0b11'|int(base=2) }} {{ 1/3 }}",
+    "{% for x in l %}{% continue %}{% else %}none ended{% endfor %}|{% for x in l %}{% break %}{% else %}none ended{% endfor %}|{% for x in l %}{% if loop.last %}{% break %}{% endif %}{% else %}no{% endfor %}",
+    "{{ 'a\r\nb\u2028c\rd\n\n'|indent(2) }}|{{ 'a\n\nb'|indent('> ', true, true) }}|{{ ''|indent(2, true) }}|{{ '\n'|indent }}|",
+    "{{ '%s %s' % ('a',) }}",
+    "{{ '%s' % ('a', 'b') }}",
+    "{{ '%d' % 'x' }}",
+    "{{ '%q' % 1 }}",
+    "{{ '%' % () }}",
+    "{{ s|truncate(2) }}",
+    "{{ '%s|%5s|%-5s|%.2s' % (none, 'é', 'é', 'éèê') }} {{ '%i%%' % 3.9 }} {{ '%o %X %#x' % (8, 255, 255) }} {{ '%G %E %F' % (1e-10, 2.5, 2.5) }} {{ '%+.1f % d' % (2.25, 5) }}",
+]
+
 PARTS = [{"type": "text", "text": "Look: "}, {"type": "image"}, {"type": "text", "text": "ünï 😀\n"}]
 MORE = {
     "parts": {"messages": [{"role": "system", "content": [{"type": "text", "text": "S"}]}, {"role": "user", "content": PARTS},
@@ -172,7 +255,8 @@ def main():
                          **content.get("kwargs", {})}
                 cases.append({"conversation": conversation, "add_generation_prompt": go, **render(source, names)})
         templates.append({"name": name, "source": source, "cases": cases})
-    write("families.json", {"conversations": conversations, "templates": templates})
+    snippets = [{"source": source, **render(source, NAMES)} for source in SNIPPETS]
+    write("families.json", {"conversations": conversations, "templates": templates, "names": NAMES, "snippets": snippets})
 
 
 if __name__ == "__main__":

@@ -126,8 +126,8 @@ Result<std::vector<std::int32_t>> TextCodec::encode(std::string_view text, const
 Result<std::string> TextCodec::decode(std::span<const std::int32_t> ids, bool skip_special) const {
   for (const std::int32_t id : ids) {
     if (state_->tokenizer.contains(id)) continue;
-    return fail(ErrorKind::kInvalidInput, "{}: id {} has no token, expected ids below {}",
-                state_->tokenizer.file(), id, state_->tokenizer.vocab_size());
+    return fail(ErrorKind::kInvalidInput, "{}: id {} has no token, expected ids below {}", state_->tokenizer.file(), id,
+                state_->tokenizer.vocab_size());
   }
   return state_->tokenizer.decode(ids, skip_special);
 }

@@ -44,8 +44,8 @@ Result<DecoderEntry> parse_sequence(const nlohmann::json& steps, std::string_vie
     while (place < 4 && kOrder[place] != *type) ++place;
     if (place == 4 || (*type == "Replace" && !is_space_for_metaspace(steps[i]))) {
       return fail(ErrorKind::kUnsupported,
-                  "{}: {} is {}, expected Replace (U+2581 by a space), ByteFallback, Fuse and Strip in this order", file,
-                  key, quote_for_error(*type));
+                  "{}: {} is {}, expected Replace (U+2581 by a space), ByteFallback, Fuse and Strip in this order",
+                  file, key, quote_for_error(*type));
     }
     next = place + 1;
     replaces = replaces || *type == "Replace";
@@ -72,8 +72,9 @@ Result<DecoderEntry> parse_decoder(const nlohmann::json& entry, std::string_view
     if (steps != entry.end() && steps->is_array()) return parse_sequence(*steps, file);
     return fail(ErrorKind::kInvalidInput, "{}: decoder.decoders, expected the list of a Sequence", file);
   }
-  return fail(ErrorKind::kUnsupported, "{}: decoder.type {}, expected ByteLevel or Sequence; this tokenizer is not supported",
-              file, quote_for_error(*type));
+  return fail(ErrorKind::kUnsupported,
+              "{}: decoder.type {}, expected ByteLevel or Sequence; this tokenizer is not supported", file,
+              quote_for_error(*type));
 }
 
 }  // namespace latte

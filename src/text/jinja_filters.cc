@@ -101,17 +101,15 @@ Value indent(const Call& call) {
   const std::string prefix = width != nullptr && width->is_string()
                                  ? width->string()
                                  : std::string(static_cast<std::size_t>(std::max<std::int64_t>(spaces, 0)), ' ');
-  const std::string text = to_text(call.runtime, call.value);
-  std::string out;
-  if (call.flag(1, "first")) out += prefix;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    out.push_back(text[at]);
-    const bool blank_line = at + 1 < text.size() && text[at + 1] == '\n';
-    if (text[at] != '\n') continue;
-    const bool last_line = at + 1 == text.size();
-    if (call.flag(2, "blank") || (!blank_line && !last_line)) {
-      if (!call.runtime.append(out, prefix)) return {};
-    }
+  const Value text = call.runtime.make_string(to_text(call.runtime, call.value) + "\n");
+  const std::vector<Value> lines = iterate(call.runtime, call_method(call.runtime, text, "splitlines", {}));
+  std::string out = call.flag(1, "first") ? prefix : std::string();
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const std::string& line = lines[i].string();
+    const bool indented = i > 0 && (call.flag(2, "blank") || !line.empty());
+    if (i > 0 && !call.runtime.append(out, "\n")) return {};
+    if (indented && !call.runtime.append(out, prefix)) return {};
+    if (!call.runtime.append(out, line)) return {};
   }
   return call.runtime.make_string(std::move(out));
 }
@@ -431,8 +429,8 @@ Value truncate(const Call& call) {
   const std::int64_t leeway = call.integer(3, "leeway", 5);
   const auto end_length = static_cast<std::int64_t>(count_code_points(end));
   if (length < end_length || leeway < 0 || leeway > kLongestLeeway) {
-    return call.runtime.refuse(fmt::format("truncate to {} characters with {} to spare, expected room for {}", length,
-                                           leeway, end_length));
+    return call.runtime.refuse(
+        fmt::format("truncate to {} characters with {} to spare, expected room for {}", length, leeway, end_length));
   }
   if (static_cast<std::int64_t>(count_code_points(text)) - leeway <= length) return call.runtime.make_string(text);
   std::string kept = text.substr(0, code_point_offset(text, static_cast<std::size_t>(length - end_length)));

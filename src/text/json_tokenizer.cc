@@ -213,8 +213,8 @@ Result<std::shared_ptr<TokenizerState>> read_json_tokenizer(const TokenizerSourc
   if (Status added = builder.add_words(); !added.ok()) return added.error();
   if (Status added = builder.add_symbols(); !added.ok()) return added.error();
   builder.model->pre_tokenizer = std::move(*pre_tokenizer);
-  for (const auto step : {&Builder::read_unknown, &Builder::add_added_tokens, &Builder::add_merges,
-                          &Builder::add_whole_words}) {
+  for (const auto step :
+       {&Builder::read_unknown, &Builder::add_added_tokens, &Builder::add_merges, &Builder::add_whole_words}) {
     if (Status done = (builder.*step)(); !done.ok()) return done.error();
   }
   if (auto* characters = dynamic_cast<CharacterBpeModel*>(builder.model.get())) builder.add_characters(*characters);

@@ -121,8 +121,9 @@ Status Normalizer::add(const nlohmann::json& entry, const std::string& key, std:
   if (*type == "Sequence") {
     const auto members = entry.find("normalizers");
     if (members == entry.end() || !members->is_array() || depth >= kMaxNesting) {
-      return fail(ErrorKind::kInvalidInput, "{}: {}.normalizers, expected the list of a Sequence nested at most {} times",
-                  file, key, kMaxNesting);
+      return fail(ErrorKind::kInvalidInput,
+                  "{}: {}.normalizers, expected the list of a Sequence nested at most {} times", file, key,
+                  kMaxNesting);
     }
     std::size_t index = 0;
     for (const nlohmann::json& member : *members) {

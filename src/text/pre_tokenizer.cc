@@ -242,8 +242,8 @@ void PreTokenizer::respace(const Step& step, bool starts_text, PreTokenizedText&
     const std::string_view text = std::string_view(split.text).substr(piece.begin, piece.size());
     const std::size_t begin = changed.text.size();
     const bool prefixed = text.starts_with(step.space) || (replaces && text.front() == ' ');
-    const bool wanted = step.prefix == Prefix::kAlways ||
-                        (step.prefix == Prefix::kFirst && starts_text && piece.begin == 0);
+    const bool wanted =
+        step.prefix == Prefix::kAlways || (step.prefix == Prefix::kFirst && starts_text && piece.begin == 0);
     if (wanted && !prefixed) changed.text.append(step.space);
     for (const char c : text) {
       if (c == ' ') {

@@ -23,8 +23,8 @@ struct PreTokenizedText {
 std::vector<TextSpan> split_at_matches(std::size_t length, const std::vector<TextSpan>& matches, SplitBehavior behavior,
                                        bool invert);
 
-/// The pre_tokenizer of a tokenizer.json: a sequence of splits that ends in ByteLevel for a byte-level vocabulary, or of
-/// splits and Metaspace for one of characters. Immutable, shared between threads.
+/// The pre_tokenizer of a tokenizer.json: a sequence of splits that ends in ByteLevel for a byte-level vocabulary, or
+/// of splits and Metaspace for one of characters. Immutable, shared between threads.
 class PreTokenizer {
  public:
   /// Reads the `pre_tokenizer` entry; `byte_level` says which of the two is expected. Errors name the entry: an unknown

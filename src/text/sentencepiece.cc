@@ -59,7 +59,6 @@ bool is_blank(std::string_view text) {
   return true;
 }
 
-
 class Builder {
  public:
   Builder(const TokenizerSource& source, SentencePieceProto& proto, TokenizerState& state)
@@ -120,8 +119,8 @@ class Builder {
     if (!proto_.add_dummy_prefix) return {};
     if (proto_.remove_extra_whitespaces) {
       if (*legacy && state_.normalized_tokens.empty()) return {};
-      return fail(ErrorKind::kUnsupported,
-                  "{}: normalizer_spec.remove_extra_whitespaces is true, expected false {}", source_.file,
+      return fail(ErrorKind::kUnsupported, "{}: normalizer_spec.remove_extra_whitespaces is true, expected false {}",
+                  source_.file,
                   *legacy ? "with symbols of the user" : "where tokenizer_config.json sets legacy to false");
     }
     proto_.add_dummy_prefix = false;

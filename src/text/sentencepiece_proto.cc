@@ -109,10 +109,11 @@ class Parser {
       const std::size_t at = reader.at();
       const auto field = reader.next();
       if (!field.has_value()) {
-        return fail(ErrorKind::kInvalidInput,
-                    "{}: byte {} is no protobuf field, expected a SentencePiece model; the file may be truncated, fetch "
-                    "it again",
-                    file_, at);
+        return fail(
+            ErrorKind::kInvalidInput,
+            "{}: byte {} is no protobuf field, expected a SentencePiece model; the file may be truncated, fetch "
+            "it again",
+            file_, at);
       }
       if (Status visited = visit(*field, reader.at() - field->bytes.size()); !visited.ok()) return visited;
     }
@@ -124,7 +125,8 @@ class Parser {
     const std::size_t index = out_.pieces.size();
     Status read = each(message, base, [&](const Field& field, std::size_t) -> Status {
       if (field.number == 1 && field.is_bytes) piece.text = field.bytes;
-      if (field.number == 2 && !field.is_bytes) piece.score = std::bit_cast<float>(static_cast<std::uint32_t>(field.value));
+      if (field.number == 2 && !field.is_bytes)
+        piece.score = std::bit_cast<float>(static_cast<std::uint32_t>(field.value));
       if (field.number == 3 && !field.is_bytes) {
         if (field.value < 1 || field.value > 6) {
           return fail(ErrorKind::kInvalidInput, "{}: piece {}: type {}, expected 1 to 6", file_, index, field.value);
@@ -219,8 +221,8 @@ Result<SentencePieceProto> SentencePieceProto::parse(std::string_view bytes, std
   SentencePieceProto proto;
   if (Status read = Parser(bytes, file, proto).run(); !read.ok()) return read.error();
   if (proto.pieces.empty()) {
-    return fail(ErrorKind::kInvalidInput, "{}: {} bytes without a piece, expected a SentencePiece model; fetch it again",
-                file, bytes.size());
+    return fail(ErrorKind::kInvalidInput,
+                "{}: {} bytes without a piece, expected a SentencePiece model; fetch it again", file, bytes.size());
   }
   std::size_t unknown = 0;
   for (const Piece& piece : proto.pieces) unknown += piece.type == Type::kUnknown ? 1 : 0;

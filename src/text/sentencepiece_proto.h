@@ -28,9 +28,9 @@ struct SentencePieceProto {
   bool remove_extra_whitespaces = true;
   bool escape_whitespaces = true;
 
-  /// Reads a file's bytes. Nothing is allocated by a number of the file. Errors name the file and the byte or the piece:
-  /// broken protobuf, text that is no UTF-8, a type or a model that latte does not know, not one unknown piece, a
-  /// charsmap that would be read past its end.
+  /// Reads a file's bytes. Nothing is allocated by a number of the file. Errors name the file and the byte or the
+  /// piece: broken protobuf, text that is no UTF-8, a type or a model that latte does not know, not one unknown piece,
+  /// a charsmap that would be read past its end.
   static Result<SentencePieceProto> parse(std::string_view bytes, std::string_view file);
 
   /// These parts as a file: all that the library is given.

@@ -30,7 +30,7 @@ Status TokenizerState::add_tokens(const std::vector<AddedToken>& tokens) {
 }
 
 Status TokenizerState::encode_raw(std::string_view text, const EncodeOptions& options,
-                                    std::vector<std::int32_t>& ids) const {
+                                  std::vector<std::int32_t>& ids) const {
   std::size_t from = 0;
   if (options.match_special && !raw_tokens.empty()) {
     for (const AddedTokenMatcher::Match& match : raw_tokens.find_all(text)) {
@@ -56,7 +56,8 @@ Status TokenizerState::encode_segment(std::string_view text, bool starts_text, c
   std::size_t from = 0;
   if (options.match_special && !normalized_tokens.empty()) {
     for (const AddedTokenMatcher::Match& match : normalized_tokens.find_all(text)) {
-      const Status before = encode_plain(text.substr(from, match.span.begin - from), starts_text && from == 0, options.stand_ins, ids);
+      const Status before =
+          encode_plain(text.substr(from, match.span.begin - from), starts_text && from == 0, options.stand_ins, ids);
       if (!before.ok()) return before;
       ids.push_back(match.id);
       from = match.span.end;

@@ -69,8 +69,8 @@ Status Vocabulary::add_words(std::vector<std::pair<std::string, std::int64_t>> w
   for (auto& [word, wide_id] : words) {
     const auto id = static_cast<std::int32_t>(wide_id);
     if (entries_[id].present) {
-      return fail(ErrorKind::kInvalidInput, "{}: {}: id {} of token {} belongs to another token already", file,
-                  source, id, quote_for_error(word));
+      return fail(ErrorKind::kInvalidInput, "{}: {}: id {} of token {} belongs to another token already", file, source,
+                  id, quote_for_error(word));
     }
     set_bytes(id, bytes_of_word(word, form));
     if (!ids_.try_emplace(std::move(word), id).second) {

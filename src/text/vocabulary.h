@@ -35,8 +35,8 @@ std::optional<unsigned char> byte_of_word(std::string_view word);
 /// Token strings, their ids and their bytes. Ids may have gaps.
 class Vocabulary {
  public:
-  /// Takes the words of `source`, such as "model.vocab". Errors name the token: an id outside [0, kMaxTokenId], an id or
-  /// a token given twice.
+  /// Takes the words of `source`, such as "model.vocab". Errors name the token: an id outside [0, kMaxTokenId], an id
+  /// or a token given twice.
   Status add_words(std::vector<std::pair<std::string, std::int64_t>> words, WordForm form, std::string_view file,
                    std::string_view source = "model.vocab");
 

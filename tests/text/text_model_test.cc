@@ -107,7 +107,7 @@ TEST_P(TextModelFolder, UserTextNeverBecomesAnAddedToken) {
   for (std::int32_t id = 0; id < tokenizer().vocab_size(); ++id) {
     const std::string text(tokenizer().token_bytes(id));
     if (!tokenizer().contains(id) || encode(tokenizer(), text, {.match_special = true}) != Ids{id}) continue;
-    if (encode(tokenizer(), text) == Ids{id}) continue;  // a word
+    if (encode(tokenizer(), text) == Ids{id}) continue;               // a word
     if (id != tokenizer().token_to_id("<unk>")) added.push_back(id);  // what is no token becomes it
     all += "a" + text + text + " " + text + "\n";
   }
@@ -260,8 +260,8 @@ TEST(SentencePiece, LlamaTokenizerDefaults) {
 TEST(SentencePiece, TokenOfTheConfigurationThatIsAPieceIsNotMadeByText) {
   const std::string bytes = test::read_file(test::repo_data("tokenizer/sentencepiece/tokenizer.model"));
   const std::int32_t the = tokenizer_of("sentencepiece").token_to_id("\xE2\x96\x81the").value();
-  const Json config = {{"added_tokens_decoder",
-                        {{std::to_string(the), {{"content", "\xE2\x96\x81the"}, {"special", true}}}}}};
+  const Json config = {
+      {"added_tokens_decoder", {{std::to_string(the), {{"content", "\xE2\x96\x81the"}, {"special", true}}}}}};
   const auto tokenizer = Tokenizer::parse(TokenizerKind::kSentencePiece, bytes, config.dump(), "tokenizer.model");
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().message;
   const Ids ids = encode(*tokenizer, "the the");

@@ -159,7 +159,9 @@ TEST(TokenizerFault, BrokenTextsAreRefused) {
   EXPECT_NE(error_of(R"({"a": 1, "a": 2})").find("twice"), std::string::npos);
   EXPECT_NE(error_of(R"({"model": {"vocab": {"a": 1}, "vocab": {"b": 2}}})").find("model.vocab"), std::string::npos);
   EXPECT_NE(error_of(R"({"model": {"vocab": {"a": 1, "a": 2}, "merges": []}, "decoder": {"type": "ByteLevel"},
-    "pre_tokenizer": {"type": "ByteLevel"}})").find("twice"), std::string::npos);
+    "pre_tokenizer": {"type": "ByteLevel"}})")
+                .find("twice"),
+            std::string::npos);
 }
 
 TEST(TokenizerFault, ConfigIsCheckedToo) {
