@@ -185,7 +185,7 @@ TEST(ChatTemplate, HostileTemplatesEndInAnError) {
     const std::string message = error_of(source);
     EXPECT_EQ(message.rfind("chat_template.jinja: ", 0), 0u) << source.substr(0, 80) << ": " << message;
     // Seconds in a release build; sanitizers and a busy machine take many times that.
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(200)) << source.substr(0, 80);
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(200)) << source.substr(0, 80);
   }
 }
 
