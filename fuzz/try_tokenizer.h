@@ -9,6 +9,7 @@
 #include "text/stream_decoder.h"
 #include "text/tokenizer.h"
 #include "text/utf8.h"
+#include "text/vocabulary.h"
 
 namespace latte {
 
@@ -31,8 +32,9 @@ inline void try_tokenizer(const Tokenizer& tokenizer, std::optional<std::int32_t
     std::string text;
     for (const std::int32_t id : *ids) {
       expects(tokenizer.contains(id), "encoding gives ids that have tokens");
-      // A token of one character is that character, however it is marked.
-      const bool character = count_code_points(replace_invalid_utf8(tokenizer.token_bytes(id))) <= 1;
+      // A token of one character or byte is just that, however it is marked.
+      const bool character = count_code_points(replace_invalid_utf8(tokenizer.token_bytes(id))) <= 1 ||
+                             byte_of_word(tokenizer.token_bytes(id)).has_value();
       expects(match_special || !tokenizer.is_special(id) || id == unknown || character, "text gives no special token");
       text += stream.push(id);
     }

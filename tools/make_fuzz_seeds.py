@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the seed files of fuzz/corpus but those of tokenizer: one small file per rule of each format.
+"""Writes the seed files of fuzz/corpus: one small file per rule of each format. Of tokenizer it writes the files of BPE over
+characters alone.
 
 Usage: python3 tools/make_fuzz_seeds.py
 """
@@ -197,10 +198,10 @@ def piece(word, score=0.0, kind=1):
 
 def charsmap():
     """A trie of one walk: the letter a becomes b."""
-    units = [0] * 512
+    units = [1 << 31] * 512  # no byte leads to such a unit
     units[0] = 256 << 10  # the root's children begin at 256
     units[256 ^ ord("a")] = 0x41 << 10 | 1 << 8 | ord("a")
-    units[256 ^ ord("a") ^ 0x41] = 1 << 31
+    units[256 ^ ord("a") ^ 0x41] = 1 << 31  # the text at 0
     trie = b"".join(struct.pack("<I", unit) for unit in units)
     return struct.pack("<I", len(trie)) + trie + b"b\0"
 
@@ -238,8 +239,47 @@ def jinja_seeds():
     yield "names", "{% for k, v in x.items() %}{{ k }}={{ v|tojson }}{% endfor %}\xff".encode("latin-1") + b'{"x": {"a": [1, {"b": null}]}}'
 
 
+def tokenizer_seeds():
+    """A byte FF cuts a tokenizer.json from its tokenizer_config.json."""
+    words = ["<unk>", "<s>", "</s>", "▁", "H", "i", "a", "▁H", "▁Hi", "1", "2", "x", "!"]
+    vocab = {word: id for id, word in enumerate(words)}
+    bytes_on = vocab | {f"<0x{byte:02X}>": len(words) + byte for byte in range(256)}
+    space = {"type": "Replace", "pattern": {"String": "▁"}, "content": " "}
+    steps = [space, {"type": "ByteFallback"}, {"type": "Fuse"}, {"type": "Strip", "content": " ", "start": 1, "stop": 0}]
+    model = {"type": "BPE", "unk_token": "<unk>", "fuse_unk": True, "byte_fallback": True, "vocab": bytes_on, "merges": ["▁ H", ["▁H", "i"]]}
+    prepend, replace = {"type": "Prepend", "prepend": "▁"}, {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}
+    llama = {"added_tokens": [{"id": id, "content": words[id], "special": True, "normalized": False} for id in range(3)],
+             "normalizer": {"type": "Sequence", "normalizers": [prepend, replace]}, "pre_tokenizer": None,
+             "decoder": {"type": "Sequence", "decoders": steps}, "model": model}
+    unknown = {"model": model | {"byte_fallback": False, "vocab": vocab}, "decoder": {"type": "Sequence", "decoders": [space, {"type": "Fuse"}]}}
+
+    def spaces(**options):
+        return {"normalizer": None, "pre_tokenizer": {"type": "Metaspace", "replacement": "▁"} | options}
+
+    def decoder(*decoders):
+        return {"decoder": {"type": "Sequence", "decoders": list(decoders)}}
+
+    changes = {
+        "plain": {}, "unknown": unknown, "split_unknown": unknown | {"model": unknown["model"] | {"fuse_unk": False}}, "whole": {"model": model | {"ignore_merges": True}},
+        "always": spaces(prepend_scheme="always"), "first": spaces(prepend_scheme="first", split=False), "never": spaces(add_prefix_space=False),
+        "regex": {"normalizer": {"type": "Replace", "pattern": {"Regex": " +"}, "content": "▁"}}, "normalized": {
+            "added_tokens": [{"id": 2, "content": "</s>"}]},
+        "fault_scheme": spaces(prepend_scheme="x"), "fault_space": spaces(replacement="_"), "fault_space_type": spaces(replacement=1), "fault_split": spaces(split=1),
+        "fault_add": spaces(add_prefix_space="x"), "fault_scheme_type": spaces(prepend_scheme=3),
+        "fault_prepend": {"normalizer": {"type": "Prepend"}}, "fault_content": {"normalizer": {"type": "Replace", "pattern": {"String": " "}}},
+        "fault_replace": {"normalizer": {"type": "Replace", "content": "", "pattern": {"Regex": "("}}}, "fault_normal": {"normalizer": {"type": "Sequence"}},
+        "fault_merges": {"model": model | {"merges": None}}, "fault_merges_text": {"model": model | {"merges": "a b"}},
+        "fault_order": decoder(*steps[::-1]), "fault_fuse": decoder(space), "fault_no_space": decoder(*steps[1:]), "fault_step": decoder(space, 3),
+        "fault_strip": decoder(*steps[:3], steps[3] | {"start": 99}), "fault_other": decoder(space | {"content": "x"}), "fault_decoders": {"decoder": {"type": "Sequence"}},
+        "fault_fallback_off": {"model": model | {"byte_fallback": False}}, "fault_byte_level": {"pre_tokenizer": {"type": "ByteLevel"}},
+    }
+    config = json.dumps({"bos_token": "<s>", "eos_token": "</s>", "add_bos_token": True}).encode()
+    for name, change in changes.items():
+        yield "llama_" + name, json.dumps(llama | change, ensure_ascii=False).encode() + b"\xff" + config
+
+
 def main():
-    for folder, seeds in {"prompt_cache": prompt_cache_seeds, "tiktoken": tiktoken_seeds, "sentencepiece": sentencepiece_seeds, "jinja": jinja_seeds}.items():
+    for folder, seeds in {"prompt_cache": prompt_cache_seeds, "tokenizer": tokenizer_seeds, "tiktoken": tiktoken_seeds, "sentencepiece": sentencepiece_seeds, "jinja": jinja_seeds}.items():
         (CORPUS / folder).mkdir(exist_ok=True)
         for name, data in seeds():
             (CORPUS / folder / name).write_bytes(data)

@@ -21,6 +21,8 @@ class RankBpe : public TextModel {
   void reserve(std::size_t count) { ranks_.reserve(count); }
   /// False when the token has a rank already.
   bool add(std::string_view token, std::int32_t rank) { return ranks_.emplace(token, rank).second; }
+  /// Takes a token out: no text gives its id any more. For those that a configuration lists as added.
+  void remove(std::string_view token) { ranks_.erase(std::string(token)); }
   bool contains(std::string_view token) const { return ranks_.find(token) != ranks_.end(); }
 
   /// Expects a rank for each of the 256 bytes.

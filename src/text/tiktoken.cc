@@ -126,12 +126,15 @@ Result<std::shared_ptr<TokenizerState>> read_tiktoken(const TokenizerSource& sou
   auto pre_tokenizer = PreTokenizer::isolating(kKimiRegex);
   if (!pre_tokenizer.ok()) return pre_tokenizer.error();
   model->pre_tokenizer = std::move(*pre_tokenizer);
-  state->model = std::move(model);
   const auto entry = source.config.find("added_tokens_decoder");
   auto tokens = parse_added_tokens_decoder(entry == source.config.end() ? nlohmann::json() : *entry, source.config_file,
                                            kMaxTokenId);
   if (!tokens.ok()) return tokens.error();
-  for (AddedToken& token : *tokens) token.normalized = false;
+  for (AddedToken& token : *tokens) {
+    token.normalized = false;
+    if (token.content.size() > 1) model->remove(token.content);
+  }
+  state->model = std::move(model);
   if (Status added = state->add_tokens(*tokens); !added.ok()) return added.error();
   const auto sentence = read_sentence_tokens({.config = source.config,
                                               .post_processor = nlohmann::json(),

@@ -257,6 +257,18 @@ TEST(SentencePiece, LlamaTokenizerDefaults) {
   EXPECT_EQ(encode(bare, " one two"), encode(legacy, "one two"));
 }
 
+TEST(Tiktoken, TokenOfTheConfigurationThatIsAWordIsNotMadeByText) {
+  const std::string file = test::read_file(test::repo_data("tokenizer/kimi/tiktoken.model"));
+  const std::int32_t the = tokenizer_of("kimi").token_to_id(" the").value();
+  ASSERT_EQ(encode(tokenizer_of("kimi"), " the"), Ids{the});
+  const Json config = {{"added_tokens_decoder", {{std::to_string(the), {{"content", " the"}, {"special", true}}}}}};
+  const auto tokenizer = Tokenizer::parse(TokenizerKind::kTiktoken, file, config.dump(), "tiktoken.model");
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().message;
+  const Ids ids = encode(*tokenizer, " the the");
+  EXPECT_EQ(std::count(ids.begin(), ids.end(), the), 0);
+  EXPECT_EQ(tokenizer->decode(ids), " the the");
+}
+
 TEST(SentencePiece, TokenOfTheConfigurationThatIsAPieceIsNotMadeByText) {
   const std::string bytes = test::read_file(test::repo_data("tokenizer/sentencepiece/tokenizer.model"));
   const std::int32_t the = tokenizer_of("sentencepiece").token_to_id("\xE2\x96\x81the").value();
