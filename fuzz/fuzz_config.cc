@@ -15,7 +15,8 @@ void expect_one_line(const latte::Error& error) {
 
 }  // namespace
 
-/// Any text as config.json and as generation_config.json: an accepted configuration has finite rope speeds and whole layers.
+/// Any text as config.json and as generation_config.json: an accepted configuration has finite rope speeds and whole
+/// layers.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto json = latte::parse_json({reinterpret_cast<const char*>(data), size}, "config.json");
   if (!json.ok()) {

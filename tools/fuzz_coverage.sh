@@ -9,7 +9,9 @@ declare -A parsers=(
   [safetensors]="src/io/safetensors.cc src/io/json_file.cc"
   [prompt_cache]="src/decode/prompt_cache.cc"
   [config]="src/model/config.cc src/model/key_reader.cc src/model/family_name.cc src/model/rope.cc"
-  [tokenizer]="src/text/tokenizer_json.cc src/text/added_tokens.cc src/text/normalizer.cc src/text/pre_tokenizer.cc src/text/pattern_syntax.cc"
+  [tokenizer]="src/text/tokenizer_json.cc src/text/added_tokens.cc src/text/normalizer.cc src/text/pre_tokenizer.cc src/text/pattern_syntax.cc src/text/decoder_entry.cc"
+  [tiktoken]="src/text/tiktoken.cc src/text/rank_bpe.cc"
+  [sentencepiece]="src/text/sentencepiece.cc src/text/sentencepiece_proto.cc src/text/sentencepiece_charsmap.cc"
 )
 
 cmake --preset fuzz -S "$root" -B "$build" -DLATTE_TESTS=OFF -DLATTE_BENCH=OFF \

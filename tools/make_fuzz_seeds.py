@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the seed files of fuzz/corpus/{safetensors,config,prompt_cache}: one small file per rule of each format.
+"""Writes the seed files of fuzz/corpus: one small file per rule of each format. Of tokenizer it writes the files of BPE over
+characters alone.
 
 Usage: python3 tools/make_fuzz_seeds.py
 """
@@ -158,10 +159,130 @@ def prompt_cache_seeds():
     yield "types", prompt_cache(plain | {"model": 1, "rows": [], "tokens": "4", "mtp": 3, "draft": "x"})
 
 
+def tiktoken_seeds():
+    """A byte FF cuts the file from its tokenizer_config.json; lines for the 256 bytes come before it besides."""
+    config = json.dumps({"bos_token": "<s>", "add_bos_token": True, "added_tokens_decoder": {
+        "300": {"content": "<s>", "special": True}, "303": {"content": "</s>", "special": True, "lstrip": True},
+        "304": {"content": "Hi", "single_word": True}}}).encode()
+    yield "words", b"SGk= 256\nIGE= 257\r\n\nw6k= 258\n5Lg= 259\n\xff" + config
+    yield "no_config", b"ICA= 256\n"
+    yield "empty", b""
+    for name, line in {"no_rank": b"SGk=", "padding": b"SG=k 256", "cut": b"SGk 256", "bits": b"SGl= 256", "negative": b"SGk= -1", "huge": b"SGk= 4000000000",
+                       "digits": b"SGk= 99999999999999999999", "behind": b"SGk= 256 x", "twice": b"YQ== 256", "same_rank": b"SGk= 65"}.items():
+        yield "line_" + name, line + b"\n"
+    for name, text in {"list": "[]", "added_list": '{"added_tokens_decoder": []}', "added_word": '{"added_tokens_decoder": {"x": {}}}',
+                       "added_number": '{"added_tokens_decoder": {"300": 1}}', "added_id": '{"added_tokens_decoder": {"99999999": {"content": "a"}}}',
+                       "added_taken": '{"added_tokens_decoder": {"3": {"content": "<a>"}}}', "bos": '{"bos_token": "<nope>"}'}.items():
+        yield "config_" + name, b"\xff" + text.encode()
+
+
+def varint(value):
+    out = b""
+    while value >= 0x80:
+        out += bytes([value & 0x7F | 0x80])
+        value >>= 7
+    return out + bytes([value])
+
+
+def number(field, value):
+    return varint(field << 3) + varint(value)
+
+
+def text(field, value):
+    return varint(field << 3 | 2) + varint(len(value)) + value
+
+
+def piece(word, score=0.0, kind=1):
+    return text(1, text(1, word.encode()) + varint(2 << 3 | 5) + struct.pack("<f", score) + number(3, kind))
+
+
+def charsmap():
+    """A trie of one walk: the letter a becomes b."""
+    units = [1 << 31] * 512  # no byte leads to such a unit
+    units[0] = 256 << 10  # the root's children begin at 256
+    units[256 ^ ord("a")] = 0x41 << 10 | 1 << 8 | ord("a")
+    units[256 ^ ord("a") ^ 0x41] = 1 << 31  # the text at 0
+    trie = b"".join(struct.pack("<I", unit) for unit in units)
+    return struct.pack("<I", len(trie)) + trie + b"b\0"
+
+
+def sentencepiece_seeds():
+    """A byte FF cuts the tokenizer_config.json from the model."""
+    head = piece("<unk>", kind=2) + piece("<s>", kind=3) + piece("</s>", kind=3)
+    words = head + b"".join(piece(word, -i) for i, word in enumerate(["▁H", "i", "▁", "a", "▁Hi", "H", "1", "2", "c", "f", "<", "s", ">", "b"]))
+    symbols = words + piece("<0x41>", kind=4) + piece("▁▁", kind=4) + piece("x!", kind=5)
+    fallback = words + b"".join(piece(f"<0x{byte:02X}>", kind=6) for byte in range(256))
+    bpe, unigram, bytes_on = text(2, number(3, 2)), text(2, number(3, 1)), text(2, number(35, 1))
+    plain = text(3, text(1, b"identity") + number(4, 0))
+    mapped = text(3, text(2, charsmap()))
+    config = json.dumps({"bos_token": "<s>", "legacy": False, "added_tokens_decoder": {"400": {"content": "[EOS]", "special": True},
+                                                                                       "7": {"content": "▁Hi", "special": True}}}).encode()
+    models = {"bpe": words + bpe + plain, "unigram": words + unigram + plain, "trims": words + unigram, "symbols": symbols + bpe + plain,
+              "fallback": fallback + bpe + bytes_on + plain, "mapped": words + unigram + mapped, "prefix": words + bpe + text(3, number(3, 0) + number(5, 0)),
+              "no_unknown": piece("a") + bpe, "two_unknown": head + head, "empty": b"", "suffix": words + text(2, number(24, 1)),
+              "word": words + text(2, number(3, 3)), "byte": head + piece("x", kind=6), "type": head + piece("x", kind=9), "nan": head + piece("x", float("nan")),
+              "no_text": head + piece(""), "cut": words[:-3], "group": b"\x0b", "fixed": b"\x09" + bytes(8), "bytes_missing": words + bytes_on + bpe,
+              "map_short": words + text(3, text(2, b"\xff\xff\xff\x7f")), "map_long": words + text(3, text(2, b"\x04\0\0\0\0\xfe\xff\xffab"))}
+    for name, model in models.items():
+        yield name, b"\xff" + model
+    for name in ("bpe", "unigram", "symbols", "fallback", "trims"):
+        yield name + "_config", config + b"\xff" + models[name]
+    yield "config_list", b"[]\xff" + models["bpe"]
+    yield "config_legacy", b'{"legacy": 1}\xff' + models["bpe"]
+
+
+def jinja_seeds():
+    """Templates of the golden file that render or end in an error; a byte FF cuts the names from a template."""
+    snippets = json.loads((CORPUS.parent.parent / "tests" / "data" / "template" / "snippets.json").read_text())["snippets"]
+    for i, snippet in enumerate(snippets):
+        yield f"snippet{i:03}", snippet["source"].encode()
+    yield "names", "{% for k, v in x.items() %}{{ k }}={{ v|tojson }}{% endfor %}\xff".encode("latin-1") + b'{"x": {"a": [1, {"b": null}]}}'
+
+
+def tokenizer_seeds():
+    """A byte FF cuts a tokenizer.json from its tokenizer_config.json."""
+    words = ["<unk>", "<s>", "</s>", "▁", "H", "i", "a", "▁H", "▁Hi", "1", "2", "x", "!"]
+    vocab = {word: id for id, word in enumerate(words)}
+    bytes_on = vocab | {f"<0x{byte:02X}>": len(words) + byte for byte in range(256)}
+    space = {"type": "Replace", "pattern": {"String": "▁"}, "content": " "}
+    steps = [space, {"type": "ByteFallback"}, {"type": "Fuse"}, {"type": "Strip", "content": " ", "start": 1, "stop": 0}]
+    model = {"type": "BPE", "unk_token": "<unk>", "fuse_unk": True, "byte_fallback": True, "vocab": bytes_on, "merges": ["▁ H", ["▁H", "i"]]}
+    prepend, replace = {"type": "Prepend", "prepend": "▁"}, {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}
+    llama = {"added_tokens": [{"id": id, "content": words[id], "special": True, "normalized": False} for id in range(3)],
+             "normalizer": {"type": "Sequence", "normalizers": [prepend, replace]}, "pre_tokenizer": None,
+             "decoder": {"type": "Sequence", "decoders": steps}, "model": model}
+    unknown = {"model": model | {"byte_fallback": False, "vocab": vocab}, "decoder": {"type": "Sequence", "decoders": [space, {"type": "Fuse"}]}}
+
+    def spaces(**options):
+        return {"normalizer": None, "pre_tokenizer": {"type": "Metaspace", "replacement": "▁"} | options}
+
+    def decoder(*decoders):
+        return {"decoder": {"type": "Sequence", "decoders": list(decoders)}}
+
+    changes = {
+        "plain": {}, "unknown": unknown, "split_unknown": unknown | {"model": unknown["model"] | {"fuse_unk": False}}, "whole": {"model": model | {"ignore_merges": True}},
+        "always": spaces(prepend_scheme="always"), "first": spaces(prepend_scheme="first", split=False), "never": spaces(add_prefix_space=False),
+        "regex": {"normalizer": {"type": "Replace", "pattern": {"Regex": " +"}, "content": "▁"}}, "normalized": {
+            "added_tokens": [{"id": 2, "content": "</s>"}]},
+        "fault_scheme": spaces(prepend_scheme="x"), "fault_space": spaces(replacement="_"), "fault_space_type": spaces(replacement=1), "fault_split": spaces(split=1),
+        "fault_add": spaces(add_prefix_space="x"), "fault_scheme_type": spaces(prepend_scheme=3),
+        "fault_prepend": {"normalizer": {"type": "Prepend"}}, "fault_content": {"normalizer": {"type": "Replace", "pattern": {"String": " "}}},
+        "fault_replace": {"normalizer": {"type": "Replace", "content": "", "pattern": {"Regex": "("}}}, "fault_normal": {"normalizer": {"type": "Sequence"}},
+        "fault_merges": {"model": model | {"merges": None}}, "fault_merges_text": {"model": model | {"merges": "a b"}},
+        "fault_order": decoder(*steps[::-1]), "fault_fuse": decoder(space), "fault_no_space": decoder(*steps[1:]), "fault_step": decoder(space, 3),
+        "fault_strip": decoder(*steps[:3], steps[3] | {"start": 99}), "fault_other": decoder(space | {"content": "x"}), "fault_decoders": {"decoder": {"type": "Sequence"}},
+        "fault_fallback_off": {"model": model | {"byte_fallback": False}}, "fault_byte_level": {"pre_tokenizer": {"type": "ByteLevel"}},
+    }
+    config = json.dumps({"bos_token": "<s>", "eos_token": "</s>", "add_bos_token": True}).encode()
+    for name, change in changes.items():
+        yield "llama_" + name, json.dumps(llama | change, ensure_ascii=False).encode() + b"\xff" + config
+
+
 def main():
-    (CORPUS / "prompt_cache").mkdir(parents=True, exist_ok=True)
-    for name, data in prompt_cache_seeds():
-        (CORPUS / "prompt_cache" / name).write_bytes(data)
+    for folder, seeds in {"prompt_cache": prompt_cache_seeds, "tokenizer": tokenizer_seeds, "tiktoken": tiktoken_seeds, "sentencepiece": sentencepiece_seeds, "jinja": jinja_seeds}.items():
+        (CORPUS / folder).mkdir(exist_ok=True)
+        for name, data in seeds():
+            (CORPUS / folder / name).write_bytes(data)
     for name, data in safetensors_seeds():
         (CORPUS / "safetensors" / name).write_bytes(data)
     for name, value in config_seeds():

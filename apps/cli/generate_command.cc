@@ -62,7 +62,7 @@ Result<std::vector<std::int32_t>> prompt_ids(const Arguments& arguments, const E
   if (!text.ok()) return text.error();
   if (codec == nullptr) {
     return Error{ErrorKind::kNotFound,
-                 fmt::format("{}: no tokenizer.json, expected one for a text prompt: give the prompt as --ids 1,2,3",
+                 fmt::format("{}: no tokenizer, expected one for a text prompt: give the prompt as --ids 1,2,3",
                              engine.info().model_directory)};
   }
   if (!chats) return codec->encode(*text, {.match_special = false, .add_bos = codec->adds_bos()});

@@ -45,7 +45,7 @@ Result<GenerateResult> Session::generate(std::string_view prompt, const RunOptio
                                          const TokenCallback& on_token, const PromptCallback& on_prompt) {
   const Tokenizer* tokenizer = state_->model->tokenizer();
   if (tokenizer == nullptr) {
-    return fail(ErrorKind::kNotFound, "{}: no tokenizer.json, expected one for a text prompt: give ids",
+    return fail(ErrorKind::kNotFound, "{}: no tokenizer, expected one for a text prompt: give ids",
                 state_->model->info.model_directory);
   }
   const auto ids = reporting_no_memory(

@@ -1,10 +1,13 @@
 #include "latte/text_codec.h"
 
 #include <ctime>
+#include <filesystem>
+#include <system_error>
 
 #include "api/model_lookup.h"
 #include "base/fail.h"
 #include "decode/open_model.h"
+#include "io/json_file.h"
 #include "text/json_text.h"
 #include "text/stand_ins.h"
 
@@ -88,6 +91,21 @@ Result<HiddenPrompt> render_hidden(const TextCodecState& state, ChatInput input,
   return prompt;
 }
 
+/// Refuses ids that the model beside the tokenizer does not have; a folder without config.json holds no model.
+Status fits_model(const TextCodecState& state) {
+  const std::string path = state.directory + "/config.json";
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) return {};
+  const Result<Json> config = read_json_file(path);
+  if (!config.ok()) return config.error();
+  if (!config->is_object()) return {};
+  const auto text_config = config->find("text_config");
+  const Json& model = text_config != config->end() && text_config->is_object() ? *text_config : *config;
+  const auto vocab = model.find("vocab_size");
+  if (vocab == model.end() || !vocab->is_number_integer()) return {};
+  return check_ids(state.tokenizer, vocab->get<std::int64_t>());
+}
+
 std::string json_text(const Ordered& value) { return value.dump(-1, ' ', false, Ordered::error_handler_t::replace); }
 
 }  // namespace
@@ -97,6 +115,7 @@ Result<TextCodec> TextCodec::open(const std::string& model) {
   if (!directory.ok()) return directory.error();
   Result<std::shared_ptr<const TextCodecState>> state = open_text(*directory);
   if (!state.ok()) return state.error();
+  if (Status fit = fits_model(**state); !fit.ok()) return fit.error();
   return TextCodec(std::move(*state));
 }
 
@@ -107,8 +126,8 @@ Result<std::vector<std::int32_t>> TextCodec::encode(std::string_view text, const
 Result<std::string> TextCodec::decode(std::span<const std::int32_t> ids, bool skip_special) const {
   for (const std::int32_t id : ids) {
     if (state_->tokenizer.contains(id)) continue;
-    return fail(ErrorKind::kInvalidInput, "{}/tokenizer.json: id {} has no token, expected ids below {}",
-                state_->directory, id, state_->tokenizer.vocab_size());
+    return fail(ErrorKind::kInvalidInput, "{}: id {} has no token, expected ids below {}", state_->tokenizer.file(), id,
+                state_->tokenizer.vocab_size());
   }
   return state_->tokenizer.decode(ids, skip_special);
 }

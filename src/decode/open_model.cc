@@ -1,7 +1,6 @@
 #include "decode/open_model.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <utility>
 
 #include "base/fail.h"
@@ -54,15 +53,6 @@ Result<DType> cache_type(CacheType asked, DType compute, const BackendInfo& devi
 DType compute_type(ComputeType asked, const Model& model) {
   if (asked == ComputeType::kAuto) return is_wide(model) ? DType::kF32 : DType::kBf16;
   return asked == ComputeType::kF32 ? DType::kF32 : DType::kBf16;
-}
-
-Status check_tokenizer(const OpenModel& open) {
-  const Tokenizer* tokenizer = open.tokenizer();
-  if (tokenizer == nullptr || tokenizer->vocab_size() <= open.model.config.vocab) return {};
-  return fail(ErrorKind::kInvalidInput,
-              "{}/tokenizer.json: largest id {}, expected below vocab_size {} of config.json: the files belong to "
-              "different models",
-              open.info.model_directory, tokenizer->vocab_size() - 1, open.model.config.vocab);
 }
 
 /// Drafts are ids, so an id must be the same piece of text in both models.
@@ -124,9 +114,8 @@ Status open_draft(const EngineOptions& options, DType compute, OpenModel& open) 
   Result<Model> draft = load_model(options.draft_model);
   if (!draft.ok()) return draft.error();
   open.draft.emplace(std::move(*draft));
-  std::error_code ignored;
   std::optional<Tokenizer> tokenizer;
-  if (std::filesystem::exists(std::filesystem::path(options.draft_model) / "tokenizer.json", ignored)) {
+  if (Tokenizer::find_file(options.draft_model).has_value()) {
     Result<Tokenizer> loaded = Tokenizer::load(options.draft_model);
     if (!loaded.ok()) return loaded.error();
     tokenizer = std::move(*loaded);
@@ -184,6 +173,13 @@ void fill_info(const EngineOptions& options, OpenModel& open) {
 
 }  // namespace
 
+Status check_ids(const Tokenizer& tokenizer, std::int64_t vocab) {
+  if (tokenizer.vocab_size() <= vocab) return {};
+  return fail(ErrorKind::kInvalidInput,
+              "{}: largest id {}, expected below vocab_size {} of config.json: the files belong to different models",
+              tokenizer.file(), tokenizer.vocab_size() - 1, vocab);
+}
+
 Result<std::shared_ptr<const TextCodecState>> open_text(const std::string& directory) {
   Result<Tokenizer> tokenizer = Tokenizer::load(directory);
   if (!tokenizer.ok()) return tokenizer.error();
@@ -228,13 +224,14 @@ Result<std::shared_ptr<OpenModel>> open_model(const EngineOptions& options, cons
                     .path = path_of(options.path)};
 
   tell("tokenizer");
-  std::error_code ignored;
-  if (std::filesystem::exists(std::filesystem::path(options.model) / "tokenizer.json", ignored)) {
+  if (Tokenizer::find_file(options.model).has_value()) {
     Result<std::shared_ptr<const TextCodecState>> text = open_text(options.model);
     if (!text.ok()) return text.error();
     open->text_state = std::move(*text);
   }
-  if (Status fits = check_tokenizer(*open); !fits.ok()) return fits.error();
+  if (open->tokenizer() != nullptr) {
+    if (Status fit = check_ids(*open->tokenizer(), open->model.config.vocab); !fit.ok()) return fit.error();
+  }
   if (!options.draft_model.empty()) {
     tell("draft model");
     if (Status opened = open_draft(options, compute, *open); !opened.ok()) return opened.error();

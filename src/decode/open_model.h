@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -55,6 +56,9 @@ struct OpenModel {
 
   const Tokenizer* tokenizer() const { return text_state == nullptr ? nullptr : &text_state->tokenizer; }
 };
+
+/// Refuses a tokenizer with an id that a model of `vocab` ids does not have.
+Status check_ids(const Tokenizer& tokenizer, std::int64_t vocab);
 
 /// Opens tokenizer and template of a folder. Errors: one line with the file and the key.
 Result<std::shared_ptr<const TextCodecState>> open_text(const std::string& directory);

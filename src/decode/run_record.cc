@@ -6,8 +6,12 @@
 
 namespace latte {
 
-RunRecord::RunRecord(const Tokenizer* tokenizer, const RunOptions& options, const TokenCallback& on_token)
-    : tokenizer_(tokenizer), on_token_(on_token), logprob_count_(options.logprobs), output_(tokenizer, options.stop) {}
+RunRecord::RunRecord(const Tokenizer* tokenizer, std::span<const TokenId> prompt, const RunOptions& options,
+                     const TokenCallback& on_token)
+    : tokenizer_(tokenizer),
+      on_token_(on_token),
+      logprob_count_(options.logprobs),
+      output_(tokenizer, options.stop, prompt) {}
 
 Proceed RunRecord::take(const Emission& emission) {
   const std::string piece = output_.push(emission.token);

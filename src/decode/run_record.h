@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "decode/speculative_loop.h"
@@ -14,8 +15,10 @@ namespace latte {
 /// probabilities where they are asked for.
 class RunRecord {
  public:
-  /// All arguments outlive the record; `tokenizer` may be null, `on_token` empty.
-  RunRecord(const Tokenizer* tokenizer, const RunOptions& options, const TokenCallback& on_token);
+  /// `prompt`: the ids that the run continues. Tokenizer, options and callback outlive the record; `tokenizer` may be
+  /// null, `on_token` empty.
+  RunRecord(const Tokenizer* tokenizer, std::span<const TokenId> prompt, const RunOptions& options,
+            const TokenCallback& on_token);
 
   /// Takes a token and tells the caller.
   Proceed take(const Emission& emission);

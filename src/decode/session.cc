@@ -129,7 +129,7 @@ Result<GenerateResult> SessionState::run(std::span<const TokenId> prompt, const 
   if (!first_generated.ok()) return first_generated.error();
 
   const Sampler sampler(settings->sampling, sequence.vocab());
-  RunRecord record(model->tokenizer(), options, on_token);
+  RunRecord record(model->tokenizer(), prompt, options, on_token);
   const PathCounters before = sequence.paths();
   const Result<Generation> done = latte::generate(
       {.target = sequence,

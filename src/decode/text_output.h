@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,8 +14,11 @@ namespace latte {
 /// string. Without a tokenizer the text stays empty.
 class TextOutput {
  public:
-  TextOutput(const Tokenizer* tokenizer, std::vector<std::string> stops) : stops_(std::move(stops)) {
-    if (tokenizer != nullptr) decoder_.emplace(*tokenizer, true);
+  /// `prompt`: the ids before; a text that goes on after text keeps the space it begins with.
+  TextOutput(const Tokenizer* tokenizer, std::vector<std::string> stops, std::span<const TokenId> prompt = {})
+      : stops_(std::move(stops)) {
+    if (tokenizer == nullptr) return;
+    decoder_.emplace(*tokenizer, true, !prompt.empty() && !tokenizer->is_special(prompt.back()));
   }
 
   /// Takes an id; what may be shown now. `stopped()` tells whether a stop string came.

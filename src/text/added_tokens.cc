@@ -46,6 +46,28 @@ Result<AddedToken> parse_added_token(const nlohmann::json& entry, const std::str
   return token;
 }
 
+// Tokens as they are read: each id and each content once.
+struct TokenList {
+  TokenList(std::string_view source, std::int64_t largest) : file(source), max_id(largest) {}
+
+  Status add(const nlohmann::json& entry, const std::string& key) {
+    auto token = parse_added_token(entry, key, file, max_id);
+    if (!token.ok()) return token.error();
+    if (!ids.insert(token->id).second || !contents.insert(token->content).second) {
+      return fail(ErrorKind::kInvalidInput, "{}: {} {} with id {} is given twice, expected each token and each id once",
+                  file, key, quote_for_error(token->content), token->id);
+    }
+    tokens.push_back(std::move(*token));
+    return {};
+  }
+
+  std::string_view file;
+  std::int64_t max_id;
+  std::vector<AddedToken> tokens;
+  std::unordered_set<std::int32_t> ids;
+  std::unordered_set<std::string> contents;
+};
+
 // A part of a token that ordinary words do not begin or end with: whole characters, one of them neither a letter, a
 // digit nor white space of ASCII.
 bool is_mark(std::string_view part) {
@@ -58,24 +80,43 @@ bool is_mark(std::string_view part) {
 
 Result<std::vector<AddedToken>> parse_added_tokens(const nlohmann::json& entry, std::string_view file,
                                                    std::int64_t max_id) {
-  std::vector<AddedToken> tokens;
-  if (entry.is_null()) return tokens;
+  TokenList list(file, max_id);
+  if (entry.is_null()) return std::move(list.tokens);
   if (!entry.is_array()) {
     return fail(ErrorKind::kInvalidInput, "{}: added_tokens is a {}, expected a list", file, entry.type_name());
   }
-  std::unordered_set<std::int32_t> ids;
-  std::unordered_set<std::string> contents;
   for (const nlohmann::json& member : entry) {
-    const std::string key = fmt::format("added_tokens[{}]", tokens.size());
-    auto token = parse_added_token(member, key, file, max_id);
-    if (!token.ok()) return token.error();
-    if (!ids.insert(token->id).second || !contents.insert(token->content).second) {
-      return fail(ErrorKind::kInvalidInput, "{}: {} {} with id {} is given twice, expected each token and each id once",
-                  file, key, quote_for_error(token->content), token->id);
-    }
-    tokens.push_back(std::move(*token));
+    const Status added = list.add(member, fmt::format("added_tokens[{}]", list.tokens.size()));
+    if (!added.ok()) return added.error();
   }
-  return tokens;
+  return std::move(list.tokens);
+}
+
+Result<std::vector<AddedToken>> parse_added_tokens_decoder(const nlohmann::json& entry, std::string_view file,
+                                                           std::int64_t max_id) {
+  TokenList list(file, max_id);
+  if (entry.is_null()) return std::move(list.tokens);
+  if (!entry.is_object()) {
+    return fail(ErrorKind::kInvalidInput, "{}: added_tokens_decoder is a {}, expected an object", file,
+                entry.type_name());
+  }
+  for (const auto& [id, member] : entry.items()) {
+    const bool digits = !id.empty() && id.size() <= 9 && id.find_first_not_of("0123456789") == std::string::npos;
+    if (!digits || !member.is_object()) {
+      return fail(ErrorKind::kInvalidInput, "{}: added_tokens_decoder[{}], expected an id with an object", file,
+                  quote_for_error(id));
+    }
+    nlohmann::json token = member;
+    token["id"] = std::uint64_t{std::stoull(id)};
+    const auto special = member.find("special");
+    // A token that says nothing of it is matched before normalisation when it is special.
+    if (!token.contains("normalized")) token["normalized"] = special == member.end() || *special != true;
+    const Status added = list.add(token, fmt::format("added_tokens_decoder[{}]", quote_for_error(id)));
+    if (!added.ok()) return added.error();
+  }
+  std::sort(list.tokens.begin(), list.tokens.end(),
+            [](const AddedToken& a, const AddedToken& b) { return a.id < b.id; });
+  return std::move(list.tokens);
 }
 
 bool AddedToken::is_tag() const {

@@ -32,6 +32,10 @@ struct AddedToken {
 Result<std::vector<AddedToken>> parse_added_tokens(const nlohmann::json& entry, std::string_view file,
                                                    std::int64_t max_id);
 
+/// The same for the `added_tokens_decoder` of tokenizer_config.json, an object whose keys are the ids.
+Result<std::vector<AddedToken>> parse_added_tokens_decoder(const nlohmann::json& entry, std::string_view file,
+                                                           std::int64_t max_id);
+
 /// Finds added tokens in text, the longest at each place first.
 class AddedTokenMatcher {
  public:

@@ -33,10 +33,14 @@ void Bpe::load_symbols(std::string_view bytes, Scratch& scratch) const {
       id = *unknown_id;
     }
     last_unknown = unknown;
-    const auto index = static_cast<std::int32_t>(scratch.symbols.size());
-    scratch.symbols.push_back({id, index - 1, index + 1});
+    push_symbol(id, scratch);
   }
-  if (!scratch.symbols.empty()) scratch.symbols.back().next = -1;
+}
+
+void Bpe::push_symbol(std::int32_t id, Scratch& scratch) {
+  const auto index = static_cast<std::int32_t>(scratch.symbols.size());
+  if (index > 0) scratch.symbols.back().next = index;
+  scratch.symbols.push_back({id, index - 1, -1});
 }
 
 void Bpe::push_candidate(std::int32_t left, Scratch& scratch) const {
@@ -52,6 +56,19 @@ void Bpe::encode_piece(std::string_view bytes, std::vector<std::int32_t>& ids, S
   expects(bytes.size() <= static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()),
           "a piece of text is at most 2^31 - 1 bytes");
   load_symbols(bytes, scratch);
+  merge(ids, scratch);
+}
+
+void Bpe::encode_symbols(std::span<const std::int32_t> symbols, std::vector<std::int32_t>& ids,
+                         Scratch& scratch) const {
+  expects(symbols.size() <= static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()),
+          "a piece of text is at most 2^31 - 1 tokens");
+  scratch.symbols.clear();
+  for (const std::int32_t id : symbols) push_symbol(id, scratch);
+  merge(ids, scratch);
+}
+
+void Bpe::merge(std::vector<std::int32_t>& ids, Scratch& scratch) const {
   scratch.heap.clear();
   const auto count = static_cast<std::int32_t>(scratch.symbols.size());
   for (std::int32_t i = 0; i + 1 < count; ++i) push_candidate(i, scratch);

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -48,6 +49,9 @@ class Bpe {
   /// Appends the ids of a piece of at most 2^31 - 1 bytes. O(n log n) in its length.
   void encode_piece(std::string_view bytes, std::vector<std::int32_t>& ids, Scratch& scratch) const;
 
+  /// The same for a piece that is already a row of at most 2^31 - 1 tokens.
+  void encode_symbols(std::span<const std::int32_t> symbols, std::vector<std::int32_t>& ids, Scratch& scratch) const;
+
  private:
   // Ids of a pair fill the two halves of a word; the multiply spreads them over the buckets.
   struct PairHash {
@@ -63,6 +67,8 @@ class Bpe {
 
   const Merge* find_merge(std::int32_t left, std::int32_t right) const;
   void load_symbols(std::string_view bytes, Scratch& scratch) const;
+  static void push_symbol(std::int32_t id, Scratch& scratch);
+  void merge(std::vector<std::int32_t>& ids, Scratch& scratch) const;
   void push_candidate(std::int32_t left, Scratch& scratch) const;
 
   std::unordered_map<std::uint64_t, Merge, PairHash> merges_;

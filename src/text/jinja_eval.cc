@@ -196,13 +196,18 @@ class Evaluator {
                                      .scope = scope,
                                      .last_changed = {},
                                      .has_changed = false});
+    bool any_ended = false;
     for (std::size_t i = 0; loop != nullptr && i < shared->items.size() && !runtime_.failed(); ++i) {
       loop->index = i;
       const ScopePtr names = inner(scope);
       names->set(runtime_, "loop", loop);
       assign(*statement.target, shared->items[i], names);
-      if (run_body(statement.body, names, out) == Flow::kBreak) break;
+      const Flow flow = run_body(statement.body, names, out);
+      any_ended = any_ended || flow == Flow::kNormal;
+      if (flow == Flow::kBreak) break;
     }
+    // As in Jinja: the else part follows whenever no round came to the end of the body, break and continue included.
+    if (!any_ended) run_body(statement.else_body, inner(scope), out);
     return out;
   }
 

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "base/fail.h"
+#include "text/jinja_format.h"
 #include "text/jinja_methods.h"
 #include "text/jinja_operators.h"
 #include "text/jinja_print.h"
@@ -14,6 +15,8 @@
 
 namespace latte::jinja {
 namespace {
+
+constexpr std::int64_t kLongestLeeway = 1 << 30;
 
 struct Call {
   Runtime& runtime;
@@ -98,17 +101,15 @@ Value indent(const Call& call) {
   const std::string prefix = width != nullptr && width->is_string()
                                  ? width->string()
                                  : std::string(static_cast<std::size_t>(std::max<std::int64_t>(spaces, 0)), ' ');
-  const std::string text = to_text(call.runtime, call.value);
-  std::string out;
-  if (call.flag(1, "first")) out += prefix;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    out.push_back(text[at]);
-    const bool blank_line = at + 1 < text.size() && text[at + 1] == '\n';
-    if (text[at] != '\n') continue;
-    const bool last_line = at + 1 == text.size();
-    if (call.flag(2, "blank") || (!blank_line && !last_line)) {
-      if (!call.runtime.append(out, prefix)) return {};
-    }
+  const Value text = call.runtime.make_string(to_text(call.runtime, call.value) + "\n");
+  const std::vector<Value> lines = iterate(call.runtime, call_method(call.runtime, text, "splitlines", {}));
+  std::string out = call.flag(1, "first") ? prefix : std::string();
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const std::string& line = lines[i].string();
+    const bool indented = i > 0 && (call.flag(2, "blank") || !line.empty());
+    if (i > 0 && !call.runtime.append(out, "\n")) return {};
+    if (indented && !call.runtime.append(out, prefix)) return {};
+    if (!call.runtime.append(out, line)) return {};
   }
   return call.runtime.make_string(std::move(out));
 }
@@ -298,13 +299,17 @@ Value to_int(const Call& call) {
   if (call.value.is_integral()) return call.value.integer();
   if (call.value.is(ValueKind::kFloat)) {
     const double number = call.value.number();
-    return std::abs(number) < 9e18 ? Value(static_cast<std::int64_t>(number)) : fallback;
+    if (std::isnan(number) || std::isinf(number)) return fallback;
+    if (std::abs(number) < 9e18) return Value(static_cast<std::int64_t>(number));
+    return call.runtime.refuse("a number that does not fit 64 bits");
   }
   if (!call.value.is_string()) return fallback;
   const std::string_view text = strip(call.value.string(), nullptr, true, true);
-  const std::string_view digits = text.starts_with('+') ? text.substr(1) : text;
+  std::string_view digits = text.starts_with('+') ? text.substr(1) : text;
   const std::int64_t base = call.integer(1, "base", 10);
   if (base < 2 || base > 36) return fallback;
+  const std::string_view mark = base == 16 ? "0x" : base == 8 ? "0o" : base == 2 ? "0b" : "";
+  if (!mark.empty() && to_lower(digits.substr(0, 2)) == mark) digits.remove_prefix(2);
   std::int64_t value = 0;
   const char* end = digits.data() + digits.size();
   const auto parsed = std::from_chars(digits.data(), end, value, static_cast<int>(base));
@@ -417,6 +422,55 @@ std::string title_words(std::string_view text) {
   return out;
 }
 
+Value truncate(const Call& call) {
+  const std::string text = to_text(call.runtime, call.value);
+  const std::string end = call.text(2, "end", "...");
+  const std::int64_t length = call.integer(0, "length", 255);
+  const std::int64_t leeway = call.integer(3, "leeway", 5);
+  const auto end_length = static_cast<std::int64_t>(count_code_points(end));
+  if (length < end_length || leeway < 0 || leeway > kLongestLeeway) {
+    return call.runtime.refuse(
+        fmt::format("truncate to {} characters with {} to spare, expected room for {}", length, leeway, end_length));
+  }
+  if (static_cast<std::int64_t>(count_code_points(text)) - leeway <= length) return call.runtime.make_string(text);
+  std::string kept = text.substr(0, code_point_offset(text, static_cast<std::size_t>(length - end_length)));
+  if (const std::size_t space = kept.rfind(' '); !call.flag(1, "killwords") && space != std::string::npos) {
+    kept.resize(space);
+  }
+  return call.runtime.make_string(kept + end);
+}
+
+Value center(const Call& call) {
+  const Value text = call.runtime.make_string(to_text(call.runtime, call.value));
+  return call_method(call.runtime, text, "center", {.positional = {call.integer(0, "width", 80)}, .named = {}});
+}
+
+Value format_filter(const Call& call) {
+  if (!call.arguments.named.empty()) return call.runtime.refuse("format takes no named arguments here");
+  return format_percent(call.runtime, to_text(call.runtime, call.value), call.arguments.positional);
+}
+
+// Rows of `count` items, the last filled up where there is something to fill with.
+Value batch(const Call& call) {
+  const std::vector<Value> items = iterate(call.runtime, call.value);
+  const std::int64_t count = call.integer(0, "linecount", 0);
+  if (count < 1) return call.runtime.refuse(fmt::format("batch of {} items, expected at least 1", count));
+  const Value* fill = call.arguments.find(1, "fill_with");
+  std::vector<Value> rows;
+  for (std::size_t begin = 0; begin < items.size() && !call.runtime.failed();) {
+    const std::size_t end = begin + std::min<std::size_t>(items.size() - begin, static_cast<std::size_t>(count));
+    std::vector<Value> row(items.begin() + static_cast<std::ptrdiff_t>(begin),
+                           items.begin() + static_cast<std::ptrdiff_t>(end));
+    while (fill != nullptr && !fill->is_none() && row.size() < static_cast<std::size_t>(count)) {
+      if (!call.runtime.charge(1)) return {};
+      row.push_back(*fill);
+    }
+    rows.push_back(call.runtime.make_list(std::move(row)));
+    begin = end;
+  }
+  return call.runtime.make_list(std::move(rows));
+}
+
 Value attribute_filter(const Call& call) { return attribute(call.runtime, call.value, call.text(0, "name", "")); }
 
 const std::unordered_map<std::string_view, Filter>& filters() {
@@ -427,7 +481,9 @@ const std::unordered_map<std::string_view, Filter>& filters() {
   static const std::unordered_map<std::string_view, Filter> kTable = {
       {"abs", absolute},
       {"attr", attribute_filter},
+      {"batch", batch},
       {"capitalize", text_filter(capitalize)},
+      {"center", center},
       {"count", kLength},
       {"d", default_filter},
       {"default", default_filter},
@@ -436,6 +492,7 @@ const std::unordered_map<std::string_view, Filter>& filters() {
       {"escape", text_filter(escape_html)},
       {"first", first},
       {"float", to_float},
+      {"format", format_filter},
       {"indent", indent},
       {"int", to_int},
       {"items", items_filter},
@@ -461,6 +518,7 @@ const std::unordered_map<std::string_view, Filter>& filters() {
       {"title", text_filter(title_words)},
       {"tojson", tojson},
       {"trim", trim},
+      {"truncate", truncate},
       {"unique", unique},
       {"upper", text_filter(to_upper)},
       {"wordcount", word_count},

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/fail.h"
+#include "text/jinja_format.h"
 #include "text/jinja_methods.h"
 #include "text/json_text.h"
 #include "text/utf8.h"
@@ -153,6 +154,10 @@ Value member(Runtime& runtime, const Value& base, const Value& key) {
 Value arithmetic(Runtime& runtime, std::string_view op, const Value& a, const Value& b) {
   if (runtime.failed()) return {};
   if (a.is_undefined()) return undefined_used(runtime, a);
+  if (op == "%" && a.is_string()) {
+    const bool several = b.is_list() && b.list().is_tuple;
+    return format_percent(runtime, a.string(), several ? b.list().items : std::vector<Value>{b});
+  }
   if (b.is_undefined()) return undefined_used(runtime, b);
   if (a.is_integral() && b.is_integral()) return integer_arithmetic(runtime, op, a.integer(), b.integer());
   if (a.is_number() && b.is_number()) return float_arithmetic(runtime, op, a.number(), b.number());

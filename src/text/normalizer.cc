@@ -18,6 +18,7 @@ namespace {
 // utf8proc puts marks in order by exchanging neighbours, which is quadratic in the length of a run of marks. No text
 // that people write has runs this long; ordering them first (a canonical equivalence) keeps a hostile one linear.
 constexpr std::size_t kLongMarkRun = 64;
+constexpr int kMaxNesting = 8;
 
 std::string order_long_mark_runs(std::string_view text) {
   struct Mark {
@@ -55,37 +56,8 @@ bool is_ascii(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char byte) { return static_cast<unsigned char>(byte) < 0x80; });
 }
 
-}  // namespace
-
-Result<Normalizer> Normalizer::parse(const nlohmann::json& entry, std::string_view file) {
-  Normalizer normalizer;
-  if (entry.is_null()) return normalizer;
-  const auto type = json_type_name(entry, "normalizer", file);
-  if (!type.ok()) return type.error();
-  if (*type == "NFC") {
-    normalizer.nfc_ = true;
-    return normalizer;
-  }
-  if (*type == "Sequence") {
-    const auto members = entry.find("normalizers");
-    if (members == entry.end() || !members->is_array()) {
-      return fail(ErrorKind::kInvalidInput, "{}: normalizer.normalizers is missing, expected the list of a Sequence",
-                  file);
-    }
-    for (const nlohmann::json& member : *members) {
-      const auto parsed = parse(member, file);
-      if (!parsed.ok()) return parsed.error();
-      normalizer.nfc_ = normalizer.nfc_ || parsed->nfc_;
-    }
-    return normalizer;
-  }
-  return fail(ErrorKind::kUnsupported,
-              "{}: normalizer.type {}, expected Sequence or NFC; this tokenizer is not supported", file,
-              quote_for_error(*type));
-}
-
-Result<std::string> Normalizer::apply(std::string_view text) const {
-  if (!nfc_ || is_ascii(text)) return std::string(text);
+Result<std::string> to_nfc(std::string_view text) {
+  if (is_ascii(text)) return std::string(text);
   const std::string ordered = order_long_mark_runs(text);
   if (ordered.size() > static_cast<std::size_t>(std::numeric_limits<int>::max() / 8)) {
     return fail(ErrorKind::kInvalidInput, "a text of {} bytes is too long to normalise, expected at most {}; split it",
@@ -102,6 +74,118 @@ Result<std::string> Normalizer::apply(std::string_view text) const {
   std::string out(reinterpret_cast<const char*>(composed), static_cast<std::size_t>(length));
   std::free(composed);
   return out;
+}
+
+Result<std::string> replaced(const Pattern& pattern, std::string_view content, std::string_view text) {
+  std::vector<TextSpan> matches;
+  const Status found = pattern.find_all(text, matches);
+  if (!found.ok()) return found.error();
+  std::string out;
+  out.reserve(text.size());
+  std::size_t from = 0;
+  for (const TextSpan& match : matches) {
+    out.append(text, from, match.begin - from).append(content);
+    from = match.end;
+  }
+  out.append(text.substr(from));
+  return out;
+}
+
+}  // namespace
+
+Result<Normalizer> Normalizer::parse(const nlohmann::json& entry, std::string_view file) {
+  Normalizer normalizer;
+  if (entry.is_null()) return normalizer;
+  const Status added = normalizer.add(entry, "normalizer", file, 0);
+  if (!added.ok()) return added.error();
+  return normalizer;
+}
+
+Normalizer Normalizer::prepending(std::string_view prefix, bool first_only) {
+  Normalizer normalizer;
+  Step step;
+  step.kind = Step::Kind::kPrepend;
+  step.first_only = first_only;
+  step.content = prefix;
+  normalizer.steps_.push_back(std::move(step));
+  return normalizer;
+}
+
+Status Normalizer::add(const nlohmann::json& entry, const std::string& key, std::string_view file, int depth) {
+  const auto type = json_type_name(entry, key, file);
+  if (!type.ok()) return type.error();
+  if (*type == "NFC") {
+    steps_.emplace_back();
+    return {};
+  }
+  if (*type == "Sequence") {
+    const auto members = entry.find("normalizers");
+    if (members == entry.end() || !members->is_array() || depth >= kMaxNesting) {
+      return fail(ErrorKind::kInvalidInput,
+                  "{}: {}.normalizers, expected the list of a Sequence nested at most {} times", file, key,
+                  kMaxNesting);
+    }
+    std::size_t index = 0;
+    for (const nlohmann::json& member : *members) {
+      const Status added = add(member, fmt::format("{}.normalizers[{}]", key, index++), file, depth + 1);
+      if (!added.ok()) return added;
+    }
+    return {};
+  }
+  if (*type == "Replace") return add_replace(entry, key, file);
+  if (*type == "Prepend") {
+    const auto prefix = entry.find("prepend");
+    if (prefix == entry.end() || !prefix->is_string()) {
+      return fail(ErrorKind::kInvalidInput, "{}: {}.prepend, expected a text", file, key);
+    }
+    Step step;
+    step.kind = Step::Kind::kPrepend;
+    step.content = prefix->get<std::string>();
+    steps_.push_back(std::move(step));
+    return {};
+  }
+  return fail(ErrorKind::kUnsupported,
+              "{}: {}.type {}, expected Sequence, NFC, Prepend or Replace; this tokenizer is not supported", file, key,
+              quote_for_error(*type));
+}
+
+Status Normalizer::add_replace(const nlohmann::json& entry, const std::string& key, std::string_view file) {
+  const auto content = entry.find("content");
+  if (content == entry.end() || !content->is_string()) {
+    return fail(ErrorKind::kInvalidInput, "{}: {}.content, expected a text", file, key);
+  }
+  auto pattern = Pattern::from_json(entry, key, file);
+  if (!pattern.ok()) return pattern.error();
+  Step step;
+  step.kind = Step::Kind::kReplace;
+  step.pattern.push_back(std::move(*pattern));
+  step.content = content->get<std::string>();
+  steps_.push_back(std::move(step));
+  return {};
+}
+
+Result<std::string> Normalizer::apply(std::string_view text, bool starts_text) const {
+  std::string current(text);
+  for (const Step& step : steps_) {
+    switch (step.kind) {
+      case Step::Kind::kNfc: {
+        auto composed = to_nfc(current);
+        if (!composed.ok()) return composed;
+        current = std::move(*composed);
+        break;
+      }
+      case Step::Kind::kPrepend:
+        if (!current.empty() && (starts_text || !step.first_only)) current.insert(0, step.content);
+        break;
+      case Step::Kind::kReplace: {
+        auto next = replaced(step.pattern[0], step.content, current);
+        if (!next.ok()) return next;
+        current = std::move(*next);
+        break;
+      }
+    }
+  }
+  return current;
 }
 
 }  // namespace latte

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "base/fail.h"
 #include "text/json_text.h"
@@ -76,6 +77,20 @@ Result<Pattern> Pattern::regex(std::string_view expression) {
   Pattern pattern;
   pattern.code_ = std::move(code);
   return pattern;
+}
+
+Result<Pattern> Pattern::from_json(const nlohmann::json& entry, std::string_view key, std::string_view file) {
+  const auto pattern = entry.find("pattern");
+  if (pattern == entry.end() || !pattern->is_object() || pattern->size() != 1 || !pattern->begin()->is_string() ||
+      (pattern->begin().key() != "Regex" && pattern->begin().key() != "String")) {
+    return fail(ErrorKind::kInvalidInput, "{}: {}.pattern, expected {{\"Regex\": ...}} or {{\"String\": ...}}", file,
+                key);
+  }
+  const std::string& text = pattern->begin()->get_ref<const std::string&>();
+  if (pattern->begin().key() == "String") return literal(text);
+  auto compiled = regex(text);
+  if (!compiled.ok()) return fail(ErrorKind::kInvalidInput, "{}: {}: {}", file, key, compiled.error().message);
+  return compiled;
 }
 
 Pattern Pattern::literal(std::string_view text) {

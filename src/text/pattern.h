@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,9 @@ class Pattern {
  public:
   /// Compiles an expression in the syntax of tokenizer.json. Errors: what PCRE2 says and where.
   static Result<Pattern> regex(std::string_view expression);
+
+  /// The `pattern` member of an entry of tokenizer.json: {"Regex": ...} or {"String": ...}. Errors name `key`.
+  static Result<Pattern> from_json(const nlohmann::json& entry, std::string_view key, std::string_view file);
 
   /// A plain string; the empty string matches nothing.
   static Pattern literal(std::string_view text);

@@ -6,6 +6,7 @@
 
 #include "base/fail.h"
 #include "text/json_text.h"
+#include "text/vocabulary.h"
 
 namespace latte {
 namespace {
@@ -88,16 +89,23 @@ std::vector<TextSpan> split_at_matches(std::size_t length, const std::vector<Tex
   return spans;
 }
 
-Result<PreTokenizer> PreTokenizer::parse(const nlohmann::json& entry, std::string_view file) {
+Result<PreTokenizer> PreTokenizer::parse(const nlohmann::json& entry, bool byte_level, std::string_view file) {
   PreTokenizer result;
   if (!entry.is_null()) {
     const Status added = result.add(entry, "pre_tokenizer", file, 0);
     if (!added.ok()) return added.error();
   }
-  if (!result.byte_level_) {
-    return fail(ErrorKind::kUnsupported,
-                "{}: pre_tokenizer has no ByteLevel, expected one at its end; only byte-level BPE is supported", file);
+  if (result.byte_level_ != byte_level) {
+    return fail(ErrorKind::kUnsupported, "{}: pre_tokenizer has {} ByteLevel, expected {} with this decoder", file,
+                byte_level ? "no" : "a", byte_level ? "one at its end" : "none");
   }
+  return result;
+}
+
+Result<PreTokenizer> PreTokenizer::isolating(std::string_view expression) {
+  PreTokenizer result;
+  const Status added = result.add_regex(expression, SplitBehavior::kIsolated, "pre_tokenizer", "(built in)");
+  if (!added.ok()) return added.error();
   return result;
 }
 
@@ -123,6 +131,7 @@ Status PreTokenizer::add(const nlohmann::json& entry, const std::string& key, st
   }
   if (*type == "Split") return add_split(entry, key, file);
   if (*type == "ByteLevel") return add_byte_level(entry, key, file);
+  if (*type == "Metaspace") return add_metaspace(entry, key, file);
   if (*type == "Digits") {
     const auto individual = json_bool(entry, "individual_digits", false, key, file);
     if (!individual.ok()) return individual.error();
@@ -136,8 +145,8 @@ Status PreTokenizer::add(const nlohmann::json& entry, const std::string& key, st
   if (*type == "WhitespaceSplit") return add_regex(R"(\s)", SplitBehavior::kRemoved, key, file);
   return fail(
       ErrorKind::kUnsupported,
-      "{}: {}.type {}, expected Sequence, Split, ByteLevel, Digits, Whitespace or WhitespaceSplit; this tokenizer "
-      "is not supported",
+      "{}: {}.type {}, expected Sequence, Split, ByteLevel, Metaspace, Digits, Whitespace or WhitespaceSplit; this "
+      "tokenizer is not supported",
       file, key, quote_for_error(*type));
 }
 
@@ -153,12 +162,6 @@ Status PreTokenizer::add_regex(std::string_view expression, SplitBehavior behavi
 }
 
 Status PreTokenizer::add_split(const nlohmann::json& entry, const std::string& key, std::string_view file) {
-  const auto pattern = entry.find("pattern");
-  if (pattern == entry.end() || !pattern->is_object() || pattern->size() != 1 || !pattern->begin()->is_string() ||
-      (pattern->begin().key() != "Regex" && pattern->begin().key() != "String")) {
-    return fail(ErrorKind::kInvalidInput, "{}: {}.pattern, expected {{\"Regex\": ...}} or {{\"String\": ...}}", file,
-                key);
-  }
   const auto behavior_name = entry.find("behavior");
   const auto behavior = behavior_name != entry.end() && behavior_name->is_string()
                             ? behavior_named(behavior_name->get_ref<const std::string&>())
@@ -170,17 +173,45 @@ Status PreTokenizer::add_split(const nlohmann::json& entry, const std::string& k
   }
   const auto invert = json_bool(entry, "invert", false, key, file);
   if (!invert.ok()) return invert.error();
-  const std::string& text = pattern->begin()->get_ref<const std::string&>();
-  if (pattern->begin().key() == "Regex") {
-    const Status added = add_regex(text, *behavior, key, file);
-    if (!added.ok()) return added.error();
-  } else {
-    Step step;
-    step.pattern.push_back(Pattern::literal(text));
-    step.behavior = *behavior;
-    steps_.push_back(std::move(step));
+  auto pattern = Pattern::from_json(entry, key, file);
+  if (!pattern.ok()) return pattern.error();
+  Step step;
+  step.pattern.push_back(std::move(*pattern));
+  step.behavior = *behavior;
+  step.invert = *invert;
+  steps_.push_back(std::move(step));
+  return {};
+}
+
+Status PreTokenizer::add_metaspace(const nlohmann::json& entry, const std::string& key, std::string_view file) {
+  const auto text_of = [&](const char* member, const char* fallback) -> Result<std::string> {
+    const auto found = entry.find(member);
+    if (found == entry.end() || found->is_null()) return std::string(fallback);
+    if (found->is_string()) return found->get<std::string>();
+    return fail(ErrorKind::kInvalidInput, "{}: {}.{} is a {}, expected a text", file, key, member, found->type_name());
+  };
+  const auto replacement = text_of("replacement", kMetaspaceText.data());
+  if (!replacement.ok()) return replacement.error();
+  const auto add_prefix = json_bool(entry, "add_prefix_space", true, key, file);
+  if (!add_prefix.ok()) return add_prefix.error();
+  const auto scheme = text_of("prepend_scheme", *add_prefix ? "always" : "never");
+  if (!scheme.ok()) return scheme.error();
+  const auto split = json_bool(entry, "split", true, key, file);
+  if (!split.ok()) return split.error();
+  if (*scheme != "always" && *scheme != "first" && *scheme != "never") {
+    return fail(ErrorKind::kInvalidInput, "{}: {}.prepend_scheme {}, expected always, first or never", file, key,
+                quote_for_error(*scheme));
   }
-  steps_.back().invert = *invert;
+  if (*replacement != kMetaspaceText) {
+    return fail(ErrorKind::kUnsupported, "{}: {}.replacement {}, expected U+2581", file, key,
+                quote_for_error(*replacement));
+  }
+  Step step;
+  step.space = *replacement;
+  step.prefix = *scheme == "always" ? Prefix::kAlways : *scheme == "first" ? Prefix::kFirst : Prefix::kNever;
+  step.behavior = SplitBehavior::kMergedWithNext;
+  if (*split) step.pattern.push_back(Pattern::literal(*replacement));
+  steps_.push_back(std::move(step));
   return {};
 }
 
@@ -192,32 +223,47 @@ Status PreTokenizer::add_byte_level(const nlohmann::json& entry, const std::stri
   if (*use_regex) {
     const Status added = add_regex(kByteLevelRegex, SplitBehavior::kIsolated, key, file);
     if (!added.ok()) return added.error();
-    steps_.back().add_prefix_space = *prefix;
+    steps_.back().prefix = *prefix ? Prefix::kAlways : Prefix::kNever;
   } else if (*prefix) {
     Step step;
-    step.add_prefix_space = true;
+    step.prefix = Prefix::kAlways;
     steps_.push_back(std::move(step));
   }
   byte_level_ = true;
   return {};
 }
 
-Result<PreTokenizedText> PreTokenizer::split(std::string_view text) const {
+// Spaces and the prefix of a step, in every piece.
+void PreTokenizer::respace(const Step& step, bool starts_text, PreTokenizedText& split) {
+  const bool replaces = step.space != " ";
+  if (step.prefix == Prefix::kNever && !replaces) return;
+  PreTokenizedText changed;
+  for (const TextSpan& piece : split.pieces) {
+    const std::string_view text = std::string_view(split.text).substr(piece.begin, piece.size());
+    const std::size_t begin = changed.text.size();
+    const bool prefixed = text.starts_with(step.space) || (replaces && text.front() == ' ');
+    const bool wanted =
+        step.prefix == Prefix::kAlways || (step.prefix == Prefix::kFirst && starts_text && piece.begin == 0);
+    if (wanted && !prefixed) changed.text.append(step.space);
+    for (const char c : text) {
+      if (c == ' ') {
+        changed.text.append(step.space);
+      } else {
+        changed.text.push_back(c);
+      }
+    }
+    changed.pieces.push_back({begin, changed.text.size()});
+  }
+  split = std::move(changed);
+}
+
+Result<PreTokenizedText> PreTokenizer::split(std::string_view text, bool starts_text) const {
   PreTokenizedText result;
   result.text = text;
   if (!text.empty()) result.pieces.push_back({0, text.size()});
   std::vector<TextSpan> matches;
   for (const Step& step : steps_) {
-    if (step.add_prefix_space) {
-      PreTokenizedText prefixed;
-      for (const TextSpan& piece : result.pieces) {
-        const std::size_t begin = prefixed.text.size();
-        if (result.text[piece.begin] != ' ') prefixed.text.push_back(' ');
-        prefixed.text.append(result.text, piece.begin, piece.size());
-        prefixed.pieces.push_back({begin, prefixed.text.size()});
-      }
-      result = std::move(prefixed);
-    }
+    respace(step, starts_text, result);
     if (step.pattern.empty()) continue;
     std::vector<TextSpan> pieces;
     pieces.reserve(result.pieces.size());

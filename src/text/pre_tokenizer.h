@@ -23,28 +23,37 @@ struct PreTokenizedText {
 std::vector<TextSpan> split_at_matches(std::size_t length, const std::vector<TextSpan>& matches, SplitBehavior behavior,
                                        bool invert);
 
-/// The pre_tokenizer of a tokenizer.json: a sequence of splits that ends in ByteLevel. Immutable, shared between
-/// threads.
+/// The pre_tokenizer of a tokenizer.json: a sequence of splits that ends in ByteLevel for a byte-level vocabulary, or
+/// of splits and Metaspace for one of characters. Immutable, shared between threads.
 class PreTokenizer {
  public:
-  /// Reads the `pre_tokenizer` entry. Errors name the entry: an unknown type, a bad pattern, no ByteLevel at the end.
-  static Result<PreTokenizer> parse(const nlohmann::json& entry, std::string_view file);
+  /// Reads the `pre_tokenizer` entry; `byte_level` says which of the two is expected. Errors name the entry: an unknown
+  /// type, a bad pattern, ByteLevel missing at the end or out of place.
+  static Result<PreTokenizer> parse(const nlohmann::json& entry, bool byte_level, std::string_view file);
 
-  /// Cuts a valid UTF-8 text into the pieces that BPE works on.
-  Result<PreTokenizedText> split(std::string_view text) const;
+  /// One split that isolates the matches of a regular expression.
+  static Result<PreTokenizer> isolating(std::string_view expression);
+
+  /// Cuts a valid UTF-8 text into the pieces that BPE works on. `starts_text` says that nothing stands before it.
+  Result<PreTokenizedText> split(std::string_view text, bool starts_text = true) const;
 
  private:
+  enum class Prefix { kNever, kFirst, kAlways };
   struct Step {
     std::vector<Pattern> pattern;  // at most one; none means the text is not split
     SplitBehavior behavior = SplitBehavior::kIsolated;
     bool invert = false;
-    bool add_prefix_space = false;
+    Prefix prefix = Prefix::kNever;  // `space` is put before a piece that does not begin with it
+    std::string space = " ";         // what spaces become
   };
 
   Status add(const nlohmann::json& entry, const std::string& key, std::string_view file, int depth);
   Status add_split(const nlohmann::json& entry, const std::string& key, std::string_view file);
+  Status add_metaspace(const nlohmann::json& entry, const std::string& key, std::string_view file);
   Status add_byte_level(const nlohmann::json& entry, const std::string& key, std::string_view file);
   Status add_regex(std::string_view expression, SplitBehavior behavior, const std::string& key, std::string_view file);
+
+  static void respace(const Step& step, bool starts_text, PreTokenizedText& split);
 
   std::vector<Step> steps_;
   bool byte_level_ = false;

@@ -12,18 +12,28 @@ namespace latte {
 /// it.
 class StreamDecoder {
  public:
-  explicit StreamDecoder(const Tokenizer& tokenizer, bool skip_special = false)
-      : tokenizer_(&tokenizer), skip_special_(skip_special) {}
+  /// `continues_text`: text stands before what comes, so a space at its start is one that counts.
+  explicit StreamDecoder(const Tokenizer& tokenizer, bool skip_special = false, bool continues_text = false)
+      : tokenizer_(&tokenizer),
+        rules_(tokenizer.decode_rules()),
+        skip_special_(skip_special),
+        spaces_left_(continues_text ? 0 : rules_.strip_spaces) {}
 
   /// Takes the next id; returns the text that became certain, often empty in the middle of a character.
   std::string push(std::int32_t id);
 
-  /// Ends the stream: a sequence that never became whole is U+FFFD. The decoder is then ready for another stream.
+  /// Ends the stream: a sequence that never became whole is U+FFFD. The decoder is then ready for another stream, one
+  /// with nothing before it.
   std::string finish();
 
  private:
+  std::string take(bool last);
+  void strip_start(std::string& text);
+
   const Tokenizer* tokenizer_;
+  DecodeRules rules_;
   bool skip_special_;
+  int spaces_left_;      // that are left out before the first other character
   std::string pending_;  // the start of a sequence, at most 3 bytes between calls
 };
 

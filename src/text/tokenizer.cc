@@ -1,153 +1,21 @@
 #include "text/tokenizer.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <limits>
-#include <unordered_map>
+#include <nlohmann/json.hpp>
 
 #include "base/fail.h"
-#include "text/added_tokens.h"
-#include "text/bpe.h"
-#include "text/byte_level.h"
 #include "text/json_text.h"
-#include "text/normalizer.h"
-#include "text/pre_tokenizer.h"
-#include "text/sentence_tokens.h"
 #include "text/stand_ins.h"
-#include "text/tokenizer_json.h"
+#include "text/stream_decoder.h"
+#include "text/tokenizer_state.h"
 #include "text/utf8.h"
-#include "text/vocabulary.h"
 
 namespace latte {
 
-struct Tokenizer::State {
-  Normalizer normalizer;
-  PreTokenizer pre_tokenizer;
-  Bpe bpe;
-  bool whole_pieces_first = false;  // ignore_merges: a piece that is a token needs no merging
-  Vocabulary vocabulary;
-  AddedTokenMatcher raw_tokens;         // matched in the text as it came
-  AddedTokenMatcher normalized_tokens;  // matched after normalisation
-  SentenceTokens sentence;
-
-  Status build_model(TokenizerJson& source, std::string_view file);
-  Status build_merges(const TokenizerJson& source, std::string_view file);
-  Status build_added_tokens(const nlohmann::json& entry, std::string_view file);
-  Status encode_raw(std::string_view text, const EncodeOptions& options, std::vector<std::int32_t>& ids) const;
-  Status encode_segment(std::string_view text, const EncodeOptions& options, std::vector<std::int32_t>& ids) const;
-  Status encode_plain(std::string_view text, const StandIns* stand_ins, std::vector<std::int32_t>& ids) const;
-};
-
-namespace {
-
-// An entry of the document, or null.
-const nlohmann::json& entry_of(const nlohmann::json& document, const char* key) {
-  static const nlohmann::json kNull;
-  const auto found = document.find(key);
-  return found == document.end() ? kNull : *found;
-}
-
-bool is_absent(const nlohmann::json& entry) {
-  return entry.is_null() || (entry.is_string() && entry.get_ref<const std::string&>().empty());
-}
-
-// Options of the model that change its ids; what latte does not do is refused by name.
-Status check_model_options(const nlohmann::json& model, std::string_view file) {
-  for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
-    if (!is_absent(entry_of(model, key))) {
-      return fail(ErrorKind::kUnsupported, "{}: model.{} is set, expected null; this tokenizer is not supported", file,
-                  key);
-    }
-  }
-  const nlohmann::json& dropout = entry_of(model, "dropout");
-  if (!dropout.is_null() && !(dropout.is_number() && dropout.get<double>() == 0.0)) {
-    return fail(ErrorKind::kUnsupported, "{}: model.dropout is set, expected null; it would make the ids random", file);
-  }
-  const auto byte_fallback = json_bool(model, "byte_fallback", false, "model", file);
-  if (!byte_fallback.ok()) return byte_fallback.error();
-  if (*byte_fallback) {
-    return fail(ErrorKind::kUnsupported,
-                "{}: model.byte_fallback is true, expected false; only byte-level BPE is supported", file);
-  }
-  return {};
-}
-
-Status check_decoder(const nlohmann::json& decoder, std::string_view file) {
-  const auto type = json_type_name(decoder, "decoder", file);
-  if (!type.ok()) return type.error();
-  if (*type == "ByteLevel") return {};
-  return fail(ErrorKind::kUnsupported, "{}: decoder.type {}, expected ByteLevel; only byte-level BPE is supported",
-              file, quote_for_error(*type));
-}
-
-}  // namespace
-
-Status Tokenizer::State::build_model(TokenizerJson& source, std::string_view file) {
-  const nlohmann::json& model = entry_of(source.document, "model");
-  if (!model.is_object()) {
-    return fail(ErrorKind::kInvalidInput, "{}: model is missing, expected an object with type BPE", file);
-  }
-  // Files of the first years leave the type out.
-  const nlohmann::json& type = entry_of(model, "type");
-  if (!type.is_null() && type != "BPE") {
-    return fail(ErrorKind::kUnsupported, "{}: model.type {}, expected \"BPE\"; this tokenizer is not supported", file,
-                type.is_string() ? quote_for_error(type.get_ref<const std::string&>()) : type.type_name());
-  }
-  const Status options = check_model_options(model, file);
-  if (!options.ok()) return options;
-  if (source.vocab.empty()) {
-    return fail(ErrorKind::kInvalidInput, "{}: model.vocab is missing or empty, expected an object of tokens and ids",
-                file);
-  }
-  const Status words = vocabulary.add_words(std::move(source.vocab), file);
-  if (!words.ok()) return words;
-
-  std::string character;
-  for (int byte = 0; byte < 256; ++byte) {
-    character.clear();
-    append_utf8(character, byte_level_char(static_cast<unsigned char>(byte)));
-    bpe.byte_ids[byte] = vocabulary.find(character).value_or(-1);
-  }
-  const nlohmann::json& unknown = entry_of(model, "unk_token");
-  if (!unknown.is_null()) {
-    if (unknown.is_string()) bpe.unknown_id = vocabulary.find(unknown.get_ref<const std::string&>());
-    if (!bpe.unknown_id.has_value()) {
-      return fail(ErrorKind::kInvalidInput, "{}: model.unk_token is no token of model.vocab, expected one or null",
-                  file);
-    }
-  }
-  const auto fuse = json_bool(model, "fuse_unk", false, "model", file);
-  if (!fuse.ok()) return fuse.error();
-  bpe.fuse_unknown = *fuse;
-  const auto ignore_merges = json_bool(model, "ignore_merges", false, "model", file);
-  if (!ignore_merges.ok()) return ignore_merges.error();
-  whole_pieces_first = *ignore_merges;
-  return build_merges(source, file);
-}
-
-Status Tokenizer::State::build_merges(const TokenizerJson& source, std::string_view file) {
-  bpe.reserve_merges(source.merges.size());
-  std::string joined;
-  std::int32_t rank = 0;
-  for (const auto& [left, right] : source.merges) {
-    joined.assign(left).append(right);
-    const auto left_id = vocabulary.find(left);
-    const auto right_id = vocabulary.find(right);
-    const auto merged_id = vocabulary.find(joined);
-    if (!left_id.has_value() || !right_id.has_value() || !merged_id.has_value()) {
-      const std::string& missing = !left_id.has_value() ? left : !right_id.has_value() ? right : joined;
-      return fail(ErrorKind::kInvalidInput, "{}: model.merges[{}] names token {}, expected a token of model.vocab",
-                  file, rank, quote_for_error(missing));
-    }
-    bpe.add_merge(*left_id, *right_id, {.rank = rank, .merged = *merged_id});
-    ++rank;
-  }
-  return {};
-}
-
-Status Tokenizer::State::build_added_tokens(const nlohmann::json& entry, std::string_view file) {
-  auto tokens = parse_added_tokens(entry, file, kMaxTokenId);
-  if (!tokens.ok()) return tokens.error();
-  for (const AddedToken& token : *tokens) {
+Status TokenizerState::add_tokens(const std::vector<AddedToken>& tokens) {
+  for (const AddedToken& token : tokens) {
     const Status added = vocabulary.add_token(token, file);
     if (!added.ok()) return added;
     if (!token.normalized) {
@@ -161,26 +29,26 @@ Status Tokenizer::State::build_added_tokens(const nlohmann::json& entry, std::st
   return {};
 }
 
-Status Tokenizer::State::encode_raw(std::string_view text, const EncodeOptions& options,
-                                    std::vector<std::int32_t>& ids) const {
+Status TokenizerState::encode_raw(std::string_view text, const EncodeOptions& options,
+                                  std::vector<std::int32_t>& ids) const {
   std::size_t from = 0;
   if (options.match_special && !raw_tokens.empty()) {
     for (const AddedTokenMatcher::Match& match : raw_tokens.find_all(text)) {
-      const Status before = encode_segment(text.substr(from, match.span.begin - from), options, ids);
+      const Status before = encode_segment(text.substr(from, match.span.begin - from), from == 0, options, ids);
       if (!before.ok()) return before;
       ids.push_back(match.id);
       from = match.span.end;
     }
   }
-  return encode_segment(text.substr(from), options, ids);
+  return encode_segment(text.substr(from), from == 0, options, ids);
 }
 
 // A text without raw added tokens: normalise it, then look for the others.
-Status Tokenizer::State::encode_segment(std::string_view text, const EncodeOptions& options,
-                                        std::vector<std::int32_t>& ids) const {
+Status TokenizerState::encode_segment(std::string_view text, bool starts_text, const EncodeOptions& options,
+                                      std::vector<std::int32_t>& ids) const {
   std::string owned;
   if (normalizer.changes_text()) {
-    auto normalized = normalizer.apply(text);
+    auto normalized = normalizer.apply(text, starts_text);
     if (!normalized.ok()) return normalized.error();
     owned = std::move(*normalized);
     text = owned;
@@ -188,17 +56,18 @@ Status Tokenizer::State::encode_segment(std::string_view text, const EncodeOptio
   std::size_t from = 0;
   if (options.match_special && !normalized_tokens.empty()) {
     for (const AddedTokenMatcher::Match& match : normalized_tokens.find_all(text)) {
-      const Status before = encode_plain(text.substr(from, match.span.begin - from), options.stand_ins, ids);
+      const Status before =
+          encode_plain(text.substr(from, match.span.begin - from), starts_text && from == 0, options.stand_ins, ids);
       if (!before.ok()) return before;
       ids.push_back(match.id);
       from = match.span.end;
     }
   }
-  return encode_plain(text.substr(from), options.stand_ins, ids);
+  return encode_plain(text.substr(from), starts_text && from == 0, options.stand_ins, ids);
 }
 
-Status Tokenizer::State::encode_plain(std::string_view text, const StandIns* stand_ins,
-                                      std::vector<std::int32_t>& ids) const {
+Status TokenizerState::encode_plain(std::string_view text, bool starts_text, const StandIns* stand_ins,
+                                    std::vector<std::int32_t>& ids) const {
   if (text.size() > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max() / 2)) {
     return fail(ErrorKind::kInvalidInput, "a text of {} bytes, expected at most 1 GiB; split it", text.size());
   }
@@ -207,87 +76,61 @@ Status Tokenizer::State::encode_plain(std::string_view text, const StandIns* sta
     revealed = stand_ins->reveal(text);
     text = revealed;
   }
-  const auto split = pre_tokenizer.split(text);
-  if (!split.ok()) return split.error();
-  // Words repeat within a text: the ids of a piece seen before are copied from where they stand.
-  struct Range {
-    std::size_t begin, count;
-  };
-  std::unordered_map<std::string_view, Range> seen;
-  Bpe::Scratch scratch;
-  for (const TextSpan& span : split->pieces) {
-    const std::string_view piece = std::string_view(split->text).substr(span.begin, span.size());
-    const auto [known, fresh] = seen.try_emplace(piece, Range{ids.size(), 0});
-    if (!fresh) {
-      for (std::size_t i = 0; i < known->second.count; ++i) {
-        const std::int32_t id = ids[known->second.begin + i];
-        ids.push_back(id);
-      }
-      continue;
-    }
-    const auto whole = whole_pieces_first ? vocabulary.find(byte_level_encode(piece)) : std::nullopt;
-    if (whole.has_value()) {
-      ids.push_back(*whole);
-    } else {
-      bpe.encode_piece(piece, ids, scratch);
-    }
-    known->second.count = ids.size() - known->second.begin;
+  return model->encode(text, starts_text, ids);
+}
+
+std::optional<std::string> Tokenizer::find_file(const std::string& directory) {
+  for (const char* name : {"tokenizer.json", "tokenizer.model", "tiktoken.model"}) {
+    std::error_code ignored;
+    const std::string path = directory + "/" + name;
+    if (std::filesystem::exists(path, ignored)) return path;
   }
-  return {};
+  return std::nullopt;
 }
 
 Result<Tokenizer> Tokenizer::load(const std::string& directory) {
-  const std::string path = directory + "/tokenizer.json";
-  const auto tokenizer_json = read_text_file(path);
-  if (!tokenizer_json.ok()) return tokenizer_json.error();
+  const auto path = find_file(directory);
+  if (!path.has_value()) {
+    return fail(ErrorKind::kNotFound,
+                "{}: no tokenizer, expected tokenizer.json, tokenizer.model or tiktoken.model; check the model folder",
+                directory);
+  }
+  const auto content = read_text_file(*path);
+  if (!content.ok()) return content.error();
+  const bool json = path->ends_with("/tokenizer.json");
+  const bool tiktoken = path->ends_with("/tiktoken.model") || looks_like_tiktoken(*content);
+  const TokenizerKind kind = json       ? TokenizerKind::kJson
+                             : tiktoken ? TokenizerKind::kTiktoken
+                                        : TokenizerKind::kSentencePiece;
   auto config = read_text_file(directory + "/tokenizer_config.json");
   if (!config.ok()) {
     if (config.error().kind != ErrorKind::kNotFound) return config.error();
-    return parse(*tokenizer_json, {}, path);
+    return parse(kind, *content, {}, *path);
   }
   if (config->empty()) {
     return fail(ErrorKind::kInvalidInput, "{}/tokenizer_config.json: is empty, expected a JSON object; fetch it again",
                 directory);
   }
-  return parse(*tokenizer_json, *config, path);
+  return parse(kind, *content, *config, *path);
 }
 
-Result<Tokenizer> Tokenizer::parse(std::string_view tokenizer_json, std::string_view tokenizer_config_json,
+Result<Tokenizer> Tokenizer::parse(TokenizerKind kind, std::string_view content, std::string_view tokenizer_config_json,
                                    std::string_view name_for_errors) {
   const std::string_view file = name_for_errors;
-  auto source = parse_tokenizer_json(tokenizer_json, file);
-  if (!source.ok()) return source.error();
-  const nlohmann::json& document = source->document;
-  if (!document.is_object()) {
-    return fail(ErrorKind::kInvalidInput, "{}: is a {}, expected a JSON object", file, document.type_name());
-  }
-  auto state = std::make_shared<State>();
-  const Status model = state->build_model(*source, file);
-  if (!model.ok()) return model.error();
-  auto normalizer = Normalizer::parse(entry_of(document, "normalizer"), file);
-  if (!normalizer.ok()) return normalizer.error();
-  state->normalizer = *normalizer;
-  auto pre_tokenizer = PreTokenizer::parse(entry_of(document, "pre_tokenizer"), file);
-  if (!pre_tokenizer.ok()) return pre_tokenizer.error();
-  state->pre_tokenizer = std::move(*pre_tokenizer);
-  const Status decoder = check_decoder(entry_of(document, "decoder"), file);
-  if (!decoder.ok()) return decoder.error();
-  const Status added = state->build_added_tokens(entry_of(document, "added_tokens"), file);
-  if (!added.ok()) return added.error();
-
   const std::size_t slash = file.rfind('/');
   const std::string config_file =
       std::string(slash == std::string_view::npos ? "" : file.substr(0, slash + 1)) + "tokenizer_config.json";
   const auto config = parse_json_text(tokenizer_config_json.empty() ? "{}" : tokenizer_config_json, config_file);
   if (!config.ok()) return config.error();
-  const auto sentence = read_sentence_tokens({.config = *config,
-                                              .post_processor = entry_of(document, "post_processor"),
-                                              .config_file = config_file,
-                                              .tokenizer_file = file},
-                                             state->vocabulary);
-  if (!sentence.ok()) return sentence.error();
-  state->sentence = *sentence;
-  return Tokenizer(std::move(state));
+  if (!config->is_object()) {
+    return fail(ErrorKind::kInvalidInput, "{}: is a {}, expected a JSON object", config_file, config->type_name());
+  }
+  const TokenizerSource source{.text = content, .file = file, .config = *config, .config_file = config_file};
+  auto state = kind == TokenizerKind::kJson       ? read_json_tokenizer(source)
+               : kind == TokenizerKind::kTiktoken ? read_tiktoken(source)
+                                                  : read_sentencepiece(source);
+  if (!state.ok()) return state.error();
+  return Tokenizer(std::move(*state));
 }
 
 Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text, const EncodeOptions& options) const {
@@ -312,7 +155,7 @@ Result<std::string> Tokenizer::hide_tokens(std::string_view text, bool keep_tags
   std::sort(places.begin(), places.end());
   places.erase(std::unique(places.begin(), places.end()), places.end());
   Result<std::string> hidden = stand_ins.hide(valid, places);
-  if (!hidden.ok() || !state_->normalizer.changes_text()) return hidden;
+  if (!hidden.ok() || !state_->normalizer.changes_text() || state_->normalized_tokens.empty()) return hidden;
   // Normalisation may spell a token out of other characters; then none of them stays.
   auto normalized = state_->normalizer.apply(*hidden);
   if (!normalized.ok()) return normalized.error();
@@ -325,12 +168,15 @@ Result<std::string> Tokenizer::hide_tokens(std::string_view text, bool keep_tags
 }
 
 std::string Tokenizer::decode(std::span<const std::int32_t> ids, bool skip_special) const {
-  std::string bytes;
-  for (const std::int32_t id : ids) {
-    if (!skip_special || !is_special(id)) bytes.append(token_bytes(id));
-  }
-  return replace_invalid_utf8(bytes);
+  StreamDecoder stream(*this, skip_special);
+  std::string text;
+  for (const std::int32_t id : ids) text += stream.push(id);
+  return text + stream.finish();
 }
+
+const std::string& Tokenizer::file() const { return state_->file; }
+
+const DecodeRules& Tokenizer::decode_rules() const { return state_->decode_rules; }
 
 int Tokenizer::vocab_size() const { return state_->vocabulary.size(); }
 

@@ -41,7 +41,7 @@ class Reader {
   }
 
   bool start_array(std::size_t) {
-    if (entering("merges")) return enter(Mode::kMerges, seen_merges_, "model.merges");
+    if (entering("merges")) return enter(Mode::kMerges, out_.has_merges, "model.merges");
     if (mode_ == Mode::kMerges && !in_pair_) {
       in_pair_ = true;
       pair_.clear();
@@ -172,7 +172,6 @@ class Reader {
   const json* model_ = nullptr;
   std::string key_;
   bool seen_vocab_ = false;
-  bool seen_merges_ = false;
   bool in_pair_ = false;
   std::vector<std::string> pair_;
 };

@@ -16,6 +16,7 @@ struct TokenizerJson {
   nlohmann::json document;  ///< the file without model.vocab and model.merges
   std::vector<std::pair<std::string, std::int64_t>> vocab;
   std::vector<std::pair<std::string, std::string>> merges;
+  bool has_merges = false;  ///< the list is there; anything else of its name stays in the document
 };
 
 /// Reads the text of a tokenizer.json without building a tree of its 100 000s of entries. Merges come as "a b" or as

@@ -361,11 +361,13 @@ void Loader::write_report() {
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     if (used_[i]) continue;
     report.dropped.push_back({tensors[i].name, drop_reason(i)});
-    if (report.dropped.back().reason != kUnknownName || !tensors[i].name.starts_with(root_ + "model.") || error_) continue;
-    error_ = fail(ErrorKind::kInvalidInput,
-                  "[load] tensor \"{}\": a name this architecture does not have, expected none beside its own: config.json "
-                  "leaves out what the weights hold, or they belong to another model; file {}",
-                  tensors[i].name, tensors[i].file);
+    if (report.dropped.back().reason != kUnknownName || !tensors[i].name.starts_with(root_ + "model.") || error_)
+      continue;
+    error_ =
+        fail(ErrorKind::kInvalidInput,
+             "[load] tensor \"{}\": a name this architecture does not have, expected none beside its own: config.json "
+             "leaves out what the weights hold, or they belong to another model; file {}",
+             tensors[i].name, tensors[i].file);
   }
   report.layers = static_cast<int>(weights_.layers.size());
   report.folded_layers = report.layers;

@@ -75,6 +75,35 @@ INSTANTIATE_TEST_SUITE_P(ChatTemplate, ChatTemplateFolder, testing::Values("deep
                            return name;
                          });
 
+TEST(ChatTemplate, FamilyTemplatesRenderAsJinja) {
+  const Json golden = test::repo_json("template/families.json");
+  for (const Json& entry : golden["templates"]) {
+    const auto parsed = ChatTemplate::parse(entry["source"].get<std::string>(), "", "chat_template.jinja");
+    ASSERT_TRUE(parsed.ok()) << entry["name"] << parsed.error().message;
+    for (const Json& expected : entry["cases"]) {
+      const Json& conversation = golden["conversations"][expected["conversation"].get<std::string>()];
+      ChatInput input;
+      input.messages = conversation["messages"];
+      if (conversation.contains("tools")) input.tools = conversation["tools"];
+      if (conversation.contains("kwargs")) input.kwargs = conversation["kwargs"];
+      input.add_generation_prompt = expected["add_generation_prompt"];
+      const auto text = parsed->render(input);
+      ASSERT_EQ(text.ok(), expected.contains("output"))
+          << entry["name"] << expected["conversation"] << (text.ok() ? *text : text.error().message);
+      if (text.ok()) {
+        EXPECT_EQ(*text, expected["output"].get<std::string>()) << entry["name"] << expected["conversation"];
+      }
+    }
+  }
+  for (const Json& snippet : golden["snippets"]) {
+    const auto text = render(snippet["source"], golden["names"]);
+    EXPECT_EQ(text.ok(), snippet.contains("output")) << snippet["source"] << (text.ok() ? *text : text.error().message);
+    if (text.ok() && snippet.contains("output")) {
+      EXPECT_EQ(*text, snippet["output"].get<std::string>()) << snippet["source"];
+    }
+  }
+}
+
 TEST(ChatTemplate, ToolUseIsTakenWhenThereAreTools) {
   const auto parsed =
       ChatTemplate::parse("", R"({"chat_template": [{"name": "default", "template": "plain{{ bos_token }}"},
@@ -156,7 +185,7 @@ TEST(ChatTemplate, HostileTemplatesEndInAnError) {
     const std::string message = error_of(source);
     EXPECT_EQ(message.rfind("chat_template.jinja: ", 0), 0u) << source.substr(0, 80) << ": " << message;
     // Seconds in a release build; sanitizers and a busy machine take many times that.
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(200)) << source.substr(0, 80);
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(200)) << source.substr(0, 80);
   }
 }
 

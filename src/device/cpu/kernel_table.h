@@ -25,7 +25,8 @@ struct ProductPanel {
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t k = 0;
-  std::int64_t following = 0;  ///< weight rows after these that the same thread multiplies next: what may be fetched ahead
+  std::int64_t following =
+      0;  ///< weight rows after these that the same thread multiplies next: what may be fetched ahead
   bool accumulate = false;
   float* scratch = nullptr;  ///< product_scratch_floats
 };
