@@ -6,11 +6,13 @@
 #include <utility>
 
 #include "commands.h"
+#include "generate_options.h"
 #include "generate_report.h"
 #include "interrupts.h"
 #include "latte/session.h"
 #include "open_engine.h"
 #include "outcome.h"
+#include "step_log.h"
 #include "token_ids.h"
 
 namespace latte::cli {
@@ -27,6 +29,8 @@ Status check_sources(const Arguments& arguments) {
   }
   return {};
 }
+
+}  // namespace
 
 Result<SessionOptions> session_options(const Arguments& arguments) {
   const Result<SpecType> spec = parse_spec_type(arguments.text_or("--spec-type", "auto"));
@@ -59,6 +63,8 @@ RunOptions generate_options(const Arguments& arguments, const EngineInfo& info) 
   options.stop = arguments.list("--reverse-prompt");
   return options;
 }
+
+namespace {
 
 // The ids to continue: as given, a raw text, or the chat template's rendering of it.
 Result<std::vector<std::int32_t>> prompt_ids(const Arguments& arguments, const Engine& engine) {
@@ -105,6 +111,8 @@ int run_generate(const Arguments& arguments) {
   Result<Session> session = Session::open(*engine, *how);
   if (!session.ok()) return failed(session.error());
 
+  StepLog steps;
+  if (arguments.flag("--verbose")) session->watch_steps([&steps](const StepReport& step) { steps.add(step); });
   progress.show(fmt::format("reading {} tokens", prompt->size()));
   const GracefulInterrupt interrupt;
   Status printed;
@@ -130,6 +138,7 @@ int run_generate(const Arguments& arguments) {
     const std::string summary = generate_summary(*result);
     std::fwrite(summary.data(), 1, summary.size(), stderr);
   }
+  std::fputs(steps.text().c_str(), stderr);
   return interrupt.requested() ? kInterrupted : 0;
 }
 

@@ -79,5 +79,6 @@ Status Session::restore(const Snapshot& snapshot) {
   return reporting_no_memory([&] { return state_->restore(*snapshot.state_); }, [&] { empty_after_throw(*state_); });
 }
 PathCounts Session::paths() const { return state_->paths(); }
+void Session::watch_steps(StepCallback on_step) { state_->watch_steps(std::move(on_step)); }
 
 }  // namespace latte

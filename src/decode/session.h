@@ -45,6 +45,7 @@ struct SessionState {
   std::shared_ptr<const SnapshotState> snapshot() const;
   Status restore(const SnapshotState& snapshot);
   PathCounts paths() const;
+  void watch_steps(StepCallback on_step);
 
   std::shared_ptr<OpenModel> model;
   SpecType spec = SpecType::kNone;
