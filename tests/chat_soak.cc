@@ -20,7 +20,7 @@
 #include "support/chat_model.h"
 #include "support/chat_replay.h"
 
-namespace latte::testing {
+namespace latte::test {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -254,8 +254,8 @@ int soak(std::span<char* const> words) {
 }
 
 }  // namespace
-}  // namespace latte::testing
+}  // namespace latte::test
 
 int main(int count, char** words) {
-  return latte::testing::soak(std::span<char* const>(words, static_cast<std::size_t>(count)).subspan(1));
+  return latte::test::soak(std::span<char* const>(words, static_cast<std::size_t>(count)).subspan(1));
 }

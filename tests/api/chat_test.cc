@@ -15,12 +15,6 @@
 namespace latte::test {
 namespace {
 
-using latte::testing::cached_bits;
-using latte::testing::ChatLog;
-using latte::testing::kForgetfulTemplate;
-using latte::testing::kPlainTemplate;
-using latte::testing::write_chat_model;
-
 using Ids = std::vector<std::int32_t>;
 
 class ChatTest : public ::testing::Test {

@@ -21,7 +21,7 @@ namespace {
 
 class EvalTest : public ::testing::Test {
  protected:
-  void SetUp() override { latte::testing::write_chat_model(folder_.path(), family_folder(), ""); }
+  void SetUp() override { write_chat_model(folder_.path(), family_folder(), ""); }
 
   Engine engine(int context) const {
     EngineOptions options;

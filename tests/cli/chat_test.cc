@@ -14,9 +14,7 @@ namespace {
 
 class ChatCommand : public ::testing::Test {
  protected:
-  void SetUp() override {
-    latte::testing::write_chat_model(folder_.path(), family_model(), latte::testing::kPlainTemplate);
-  }
+  void SetUp() override { write_chat_model(folder_.path(), family_model(), kPlainTemplate); }
 
   std::vector<std::string> words(const std::vector<std::string>& more) const {
     std::vector<std::string> all = {"chat", "-m", folder_.path(), "-t", "1", "-c", "4096", "--ignore-eos"};

@@ -97,7 +97,7 @@ TEST(DoctorCommand, JsonHoldsTheContract) {
 
 TEST(EvalCommand, JsonHoldsTheContract) {
   const TempFolder folder;
-  latte::testing::write_chat_model(folder.path(), family_model(), "");
+  write_chat_model(folder.path(), family_model(), "");
   const std::string text = folder.write("text", "the end of it");
   const nlohmann::json report = run_latte({"eval", "-m", folder.path(), "-f", text, "-c", "8", "--json"}).json();
   for (const char* field : {"tokens", "nll", "bits_per_byte", "perplexity", "windows"})

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-namespace latte::testing {
+namespace latte::test {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -65,4 +65,4 @@ void write_chat_model(const std::string& folder, const std::string& weights_fold
   if (!chat_template.empty()) write(to / "chat_template.jinja", chat_template);
 }
 
-}  // namespace latte::testing
+}  // namespace latte::test

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-namespace latte::testing {
+namespace latte::test {
 
 /// Marks each turn with its role and writes what was said as it is.
 inline constexpr std::string_view kPlainTemplate =
@@ -22,4 +22,4 @@ inline constexpr std::string_view kForgetfulTemplate =
 /// <|system|>, and a template (empty: none).
 void write_chat_model(const std::string& folder, const std::string& weights_folder, std::string_view chat_template);
 
-}  // namespace latte::testing
+}  // namespace latte::test

@@ -7,7 +7,7 @@
 #include "api/session_access.h"
 #include "latte/chat.h"
 
-namespace latte::testing {
+namespace latte::test {
 
 /// What a conversation's surviving turns fed, so that a fresh session can be fed the same in the same steps.
 class ChatLog {
@@ -57,4 +57,4 @@ inline std::vector<float> last_logits(Session& session, std::span<const std::int
   return {step->logits.row(0), step->logits.row(0) + step->logits.cols};
 }
 
-}  // namespace latte::testing
+}  // namespace latte::test
