@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 packages=(g++ cmake ninja-build pkg-config python3 zstd libfmt-dev nlohmann-json3-dev libcli11-dev libpcre2-dev
-          libutf8proc-dev libsentencepiece-dev libxxhash-dev libzstd-dev libgtest-dev librapidcheck-dev)
+          libutf8proc-dev libsentencepiece-dev libxxhash-dev libzstd-dev libedit-dev libgtest-dev librapidcheck-dev)
 if [ "${1:-}" = ci ]; then
   packages+=(clang)
 fi

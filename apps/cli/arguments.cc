@@ -25,12 +25,8 @@ std::optional<T> number(std::string_view text) {
 }
 
 bool listed(std::string_view word, std::string_view choices) {
-  while (true) {
-    const std::size_t bar = choices.find('|');
-    if (choices.substr(0, bar) == word) return true;
-    if (bar == std::string_view::npos) return false;
-    choices.remove_prefix(bar + 1);
-  }
+  const std::vector<std::string_view> words = words_of(choices);
+  return std::find(words.begin(), words.end(), word) != words.end();
 }
 
 // Options that answer one question: the command line's answer outranks any of the environment's.
@@ -43,13 +39,8 @@ std::vector<std::string_view> spellings_of(const CommandSpec& command) {
   std::vector<std::string_view> all = {"--help"};
   for (const OptionSpec& option : option_table()) {
     if ((option.commands & only(command.command)) == 0) continue;
-    all.push_back(option.name);
-    std::string_view rest = option.aliases;
-    while (!rest.empty()) {
-      const std::size_t space = rest.find(' ');
-      all.push_back(rest.substr(0, space));
-      rest = space == std::string_view::npos ? std::string_view{} : rest.substr(space + 1);
-    }
+    const std::vector<std::string_view> own = spellings(option);
+    all.insert(all.end(), own.begin(), own.end());
   }
   return all;
 }
@@ -118,6 +109,13 @@ Result<Arguments> Arguments::parse(const CommandSpec& command, std::span<char* c
     const OptionSpec* option = find_option(command, word);
     if (option == nullptr) {
       const std::vector<std::string_view> known = spellings_of(command);
+      if (!word.starts_with("-") && !command.operand.empty() && arguments.operand_.empty()) {
+        if (!listed(word, command.operand)) {
+          return usage(fmt::format("latte {} \"{}\": expected one of {}", command.name, words[i], command.operand));
+        }
+        arguments.operand_ = word;
+        continue;
+      }
       if (!word.starts_with("-"))
         return usage(fmt::format("unexpected argument \"{}\", expected an option of latte {}", word, command.name));
       return usage(fmt::format("unknown option \"{}\" of latte {}{}", word, command.name, suggestion(word, known)));
@@ -133,6 +131,8 @@ Result<Arguments> Arguments::parse(const CommandSpec& command, std::span<char* c
     }
     if (Status put = arguments.put(*option, word, std::string(*attached)); !put.ok()) return put.error();
   }
+  if (!command.operand.empty() && arguments.operand_.empty())
+    return usage(fmt::format("latte {} expects one of {}", command.name, command.operand));
   if (Status read = arguments.read_environment(command); !read.ok()) return read.error();
   if (arguments.has("--cache-type") && arguments.has("--kv-bits")) {
     return usage(fmt::format("--cache-type {} and --kv-bits {}: both say what cached rows are, expected one of them",

@@ -27,6 +27,8 @@ class Arguments {
   std::optional<std::uint64_t> unsigned_integer(std::string_view name) const;
   std::optional<double> real(std::string_view name) const;
   std::vector<std::string> list(std::string_view name) const;
+  /// The word given without an option's name, of those that the command lists.
+  const std::string& operand() const { return operand_; }
   bool wants_help() const { return wants_help_; }
 
  private:
@@ -34,6 +36,7 @@ class Arguments {
   Status put(const OptionSpec& option, std::string_view spelling, std::string value);
 
   std::map<std::string_view, std::vector<std::string>> values_;  // by primary name
+  std::string operand_;
   bool wants_help_ = false;
 };
 

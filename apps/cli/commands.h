@@ -8,11 +8,16 @@ namespace latte::cli {
 // 130 interrupted.
 
 int run_generate(const Arguments& arguments);
+int run_chat(const Arguments& arguments);
 int run_logits(const Arguments& arguments);
+int run_eval(const Arguments& arguments);
 int run_plan(const Arguments& arguments);
 int run_inspect(const Arguments& arguments);
+int run_doctor(const Arguments& arguments);
 int run_tokenize(const Arguments& arguments);
 int run_detokenize(const Arguments& arguments);
 int run_apply_template(const Arguments& arguments);
+int run_completion(const Arguments& arguments);
+int run_man(const Arguments& arguments);
 
 }  // namespace latte::cli

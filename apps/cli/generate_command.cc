@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <charconv>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -13,6 +12,7 @@
 #include "outcome.h"
 #include "prompt_cache_file.h"
 #include "run_arguments.h"
+#include "step_log.h"
 #include "token_ids.h"
 
 namespace latte::cli {
@@ -28,22 +28,6 @@ Status check_sources(const Arguments& arguments) {
                  fmt::format("{} prompts, expected exactly one of -p TEXT, -f FILE and --ids LIST", sources)};
   }
   return {};
-}
-
-Result<SessionOptions> session_options(const Arguments& arguments) {
-  const Result<SpecType> spec = parse_spec_type(arguments.text_or("--spec-type", "auto"));
-  if (!spec.ok()) return spec.error();
-  SessionOptions options{.spec = *spec, .num_draft_tokens = std::nullopt};
-  const std::string depth = arguments.text_or("--num-draft-tokens", "auto");
-  if (depth == "auto") return options;
-  int value = 0;
-  const auto [end, code] = std::from_chars(depth.data(), depth.data() + depth.size(), value);
-  if (code != std::errc() || end != depth.data() + depth.size() || value < 0) {
-    return Error{ErrorKind::kInvalidInput,
-                 fmt::format("--num-draft-tokens \"{}\": expected a whole number or auto", depth)};
-  }
-  options.num_draft_tokens = value;
-  return options;
 }
 
 // The ids to continue: as given, a raw text, or the chat template's rendering of it.
@@ -96,6 +80,8 @@ int run_generate(const Arguments& arguments) {
   PromptCacheFile cache(arguments);
   if (Status loaded = cache.load(*session, *prompt, engine->text()); !loaded.ok()) return failed(loaded.error());
 
+  StepLog steps;
+  if (arguments.flag("--verbose")) session->watch_steps([&steps](const StepReport& step) { steps.add(step); });
   progress.show(fmt::format("reading {} tokens", prompt->size()));
   const GracefulInterrupt interrupt;
   Status printed;
@@ -123,6 +109,7 @@ int run_generate(const Arguments& arguments) {
     std::fwrite(summary.data(), 1, summary.size(), stderr);
   }
   if (!saved.ok()) return failed(saved.error());
+  std::fputs(steps.text().c_str(), stderr);
   return interrupt.requested() ? kInterrupted : 0;
 }
 

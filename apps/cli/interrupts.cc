@@ -10,11 +10,11 @@ namespace latte::cli {
 namespace {
 
 // Signal handlers can reach nothing but objects of static storage.
-volatile std::sig_atomic_t graceful = 0;
+volatile std::sig_atomic_t graceful = 0;  // 1: the first SIGINT is a flag, 2: every one is
 volatile std::sig_atomic_t interrupted = 0;
 
 void on_interrupt(int) {
-  if (graceful == 0 || interrupted != 0) _exit(kInterrupted);
+  if (graceful == 0 || (graceful == 1 && interrupted != 0)) _exit(kInterrupted);
   interrupted = 1;
 }
 
@@ -28,7 +28,10 @@ void install_signal_handlers() {
   std::signal(SIGXFSZ, SIG_IGN);
 }
 
-GracefulInterrupt::GracefulInterrupt() { graceful = 1; }
+GracefulInterrupt::GracefulInterrupt(Second second) {
+  interrupted = 0;
+  graceful = second == Second::kEnds ? 1 : 2;
+}
 GracefulInterrupt::~GracefulInterrupt() { graceful = 0; }
 bool GracefulInterrupt::requested() const { return interrupted != 0; }
 

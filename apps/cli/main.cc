@@ -22,18 +22,28 @@ int run_command(Command command, const Arguments& arguments) {
   switch (command) {
     case Command::kGenerate:
       return run_generate(arguments);
+    case Command::kChat:
+      return run_chat(arguments);
     case Command::kLogits:
       return run_logits(arguments);
+    case Command::kEval:
+      return run_eval(arguments);
     case Command::kPlan:
       return run_plan(arguments);
     case Command::kInspect:
       return run_inspect(arguments);
+    case Command::kDoctor:
+      return run_doctor(arguments);
     case Command::kTokenize:
       return run_tokenize(arguments);
     case Command::kDetokenize:
       return run_detokenize(arguments);
     case Command::kApplyTemplate:
       return run_apply_template(arguments);
+    case Command::kCompletion:
+      return run_completion(arguments);
+    case Command::kMan:
+      return run_man(arguments);
   }
   return kMisused;
 }

@@ -1,7 +1,9 @@
 #include "option_table.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <limits>
@@ -10,7 +12,11 @@ namespace latte::cli {
 namespace {
 
 constexpr CommandSet kRuns = only(Command::kGenerate) | only(Command::kLogits);
-constexpr CommandSet kOpens = kRuns | only(Command::kInspect);
+constexpr CommandSet kChat = only(Command::kChat);
+constexpr CommandSet kWrites = only(Command::kGenerate) | kChat;
+constexpr CommandSet kEval = only(Command::kEval);
+constexpr CommandSet kDoctor = only(Command::kDoctor);
+constexpr CommandSet kOpens = kRuns | kChat | kEval | only(Command::kInspect);
 constexpr CommandSet kTextTools = only(Command::kTokenize) | only(Command::kDetokenize) | only(Command::kApplyTemplate);
 constexpr CommandSet kGenerate = only(Command::kGenerate);
 constexpr CommandSet kLogits = only(Command::kLogits);
@@ -25,12 +31,18 @@ using enum ValueKind;
 
 constexpr std::array kCommands = {
     CommandSpec{Command::kGenerate, "generate", "write text after a prompt"},
+    CommandSpec{Command::kChat, "chat", "a conversation with a warm cache; /help lists its commands"},
     CommandSpec{Command::kLogits, "logits", "write the logits of given ids to a .npy file"},
+    CommandSpec{Command::kEval, "eval", "how well the model foretells a text: bits per byte, perplexity"},
     CommandSpec{Command::kPlan, "plan", "what the arithmetic says: cache bytes, weights, which form when"},
     CommandSpec{Command::kInspect, "inspect", "what a model folder holds and what is used of it"},
+    CommandSpec{Command::kDoctor, "doctor", "what this machine has, how fast it is and what is missing"},
     CommandSpec{Command::kTokenize, "tokenize", "ids of a text"},
     CommandSpec{Command::kDetokenize, "detokenize", "text of ids"},
     CommandSpec{Command::kApplyTemplate, "apply-template", "the prompt a chat template makes of messages"},
+    CommandSpec{Command::kCompletion, "completion", "a script that completes latte's words in a shell",
+                "bash|zsh|fish"},
+    CommandSpec{Command::kMan, "man", "the manual page, as roff: latte man | man -l -"},
 };
 
 constexpr std::array kOptions = {
@@ -38,60 +50,61 @@ constexpr std::array kOptions = {
     OptionSpec{"--config", "", kText, "FILE", "a config.json instead of a model folder", kPlan},
 
     OptionSpec{"--prompt", "-p", kText, "TEXT", "the text", kGenerate | only(Command::kTokenize)},
-    OptionSpec{"--file", "-f", kText, "FILE",
-               "read the text (apply-template: the messages, JSON) from a file, - for standard input",
-               kGenerate | only(Command::kTokenize) | only(Command::kApplyTemplate)},
+    OptionSpec{
+        "--file", "-f", kText, "FILE",
+        "read the text (apply-template: the messages, JSON) from a file, - for standard input; in eval NUL bytes part "
+        "documents",
+        kGenerate | kEval | only(Command::kTokenize) | only(Command::kApplyTemplate)},
     OptionSpec{"--ids", "", kText, "LIST|@FILE", "token ids: 1,2,3 or @file.json", kRuns | only(Command::kDetokenize)},
-    OptionSpec{"--system-prompt", "-sys", kText, "TEXT", "first message, for models with a chat template", kGenerate},
-    OptionSpec{"--raw", "", kFlag, "", "take the prompt as text, without a chat template", kGenerate},
+    OptionSpec{"--system-prompt", "-sys", kText, "TEXT", "first message, for models with a chat template", kWrites},
+    OptionSpec{"--raw", "", kFlag, "", "take the prompt as text, without a chat template", kWrites},
     OptionSpec{"--predict", "-n --n-predict --max-tokens", kInteger, "N",
-               "most tokens to generate (default: until a stop token or the context's end)", kGenerate, -1, kMostRows},
+               "most tokens to generate (default: until a stop token or the context's end)", kWrites, -1, kMostRows},
     OptionSpec{"--reverse-prompt", "-r --stop", kList, "TEXT",
-               "stop before this text, or at the special token of this name; may be given several times", kGenerate},
+               "stop before this text, or at the special token of this name; may be given several times", kWrites},
     OptionSpec{"--ignore-eos", "", kFlag, "",
-               "do not stop at the model's stop tokens; they may still come (forbid them with -l eos-inf)", kGenerate},
+               "do not stop at the model's stop tokens; they may still come (forbid them with -l eos-inf)", kWrites},
 
     OptionSpec{
         "--prompt-cache-file", "--prompt-cache", kText, "FILE",
         "keep the session here: read it if it is there, reuse what the prompt shares with it, save it at the end",
         kGenerate},
 
-    OptionSpec{"--seed", "-s", kInteger, "N", "seed of the sampling noise (default: random, shown at the end)",
-               kGenerate, 0, kMostSeed},
+    OptionSpec{"--seed", "-s", kInteger, "N", "seed of the sampling noise (default: random, shown at the end)", kWrites,
+               0, kMostSeed},
     OptionSpec{"--temp", "--temperature", kReal, "X",
-               "0 is greedy (default: the model's generation_config.json, else 0)", kGenerate, 0, 100, 1e-6,
+               "0 is greedy (default: the model's generation_config.json, else 0)", kWrites, 0, 100, 1e-6,
                "0 (greedy) or a number from 1e-6 to 100"},
-    OptionSpec{"--top-k", "", kInteger, "N", "keep the N most likely tokens, 0 all", kGenerate, 0, kMostRows},
-    OptionSpec{"--top-p", "", kReal, "X", "keep the most likely tokens up to this probability, 1 all", kGenerate,
+    OptionSpec{"--top-k", "", kInteger, "N", "keep the N most likely tokens, 0 all", kWrites, 0, kMostRows},
+    OptionSpec{"--top-p", "", kReal, "X", "keep the most likely tokens up to this probability, 1 all", kWrites,
                kSmallest, 1, kSmallest, "a number above 0 and up to 1"},
-    OptionSpec{"--min-p", "", kReal, "X", "keep tokens at least X times as likely as the best, 0 all", kGenerate, 0, 1},
+    OptionSpec{"--min-p", "", kReal, "X", "keep tokens at least X times as likely as the best, 0 all", kWrites, 0, 1},
 
     OptionSpec{"--repeat-penalty", "--repetition-penalty", kReal, "X",
-               "divide the logits of recent tokens, prompt included, by X (negative ones: multiply), 1 none", kGenerate,
+               "divide the logits of recent tokens, prompt included, by X (negative ones: multiply), 1 none", kWrites,
                0.01, 100, 0.01},
     OptionSpec{"--repeat-last-n", "--repetition-context-size", kInteger, "N",
-               "tokens before the new one that --repeat-penalty looks at, 0 none, -1 all (default 64)", kGenerate, -1,
+               "tokens before the new one that --repeat-penalty looks at, 0 none, -1 all (default 64)", kWrites, -1,
                kMostRows},
     OptionSpec{"--presence-penalty", "", kReal, "X",
-               "subtract X from the logits of tokens generated so far; the prompt does not count", kGenerate, -100,
-               100},
+               "subtract X from the logits of tokens generated so far; the prompt does not count", kWrites, -100, 100},
     OptionSpec{"--frequency-penalty", "", kReal, "X",
-               "subtract X for every time the token was generated; the prompt does not count", kGenerate, -100, 100},
+               "subtract X for every time the token was generated; the prompt does not count", kWrites, -100, 100},
     OptionSpec{"--logit-bias", "-l", kList, "ID+X|ID-X|ID=X",
                "add X to a token's logit, -inf forbids it; ID eos is every stop token; may be given several times or "
                "with commas between",
-               kGenerate},
+               kWrites},
     OptionSpec{"--logprobs", "", kInteger, "N",
                "with --json: log probability of each token and of the N likeliest at its place, by the model alone: "
                "before penalties, temperature and filters",
                kGenerate, 0, 20},
 
     OptionSpec{"--spec-type", "", kChoice, "none|mtp|draft|lookup|auto",
-               "who guesses tokens ahead; never changes the text (default auto)", kGenerate},
+               "who guesses tokens ahead; never changes the text (default auto)", kWrites},
     OptionSpec{"--draft-model", "-md --model-draft", kText, "DIR|NAME",
-               "a small model of the same vocabulary that drafts", kGenerate},
+               "a small model of the same vocabulary that drafts", kWrites},
     OptionSpec{"--num-draft-tokens", "--spec-draft-n-max --max-draft --draft-max", kText, "N|auto",
-               "drafts per round (auto: 1 for mtp, 4 for draft, up to 8 for lookup)", kGenerate},
+               "drafts per round (auto: 1 for mtp, 4 for draft, up to 8 for lookup)", kWrites},
 
     OptionSpec{"--output", "-o", kText, "FILE", "where the logits go (.npy, float32 [T, vocab])", kLogits},
     OptionSpec{"--steps", "", kText, "LIST", "rows per step, n or nxtimes: 48,1x8 (default: one step)", kLogits},
@@ -102,11 +115,13 @@ constexpr std::array kOptions = {
 
     OptionSpec{"--ctx-size", "-c --max-kv-size --max-model-len", kInteger, "N",
                "tokens a session may hold, 0: the model's length", kOpens, 0, kMostRows},
-    OptionSpec{"--threads", "-t", kInteger, "N", "threads, 0: the physical cores this process may use", kOpens, 0,
-               1024},
-    OptionSpec{"--device", "-dev", kChoice, "auto|cpu|reference|cuda|mlx", "where to compute (default auto)", kOpens},
+    OptionSpec{"--threads", "-t", kInteger, "N", "threads, 0: the physical cores this process may use",
+               kOpens | kDoctor, 0, 1024},
+    OptionSpec{"--device", "-dev", kChoice, "auto|cpu|reference|cuda|mlx",
+               "where to compute (default auto); cuda and mlx are refused by name until they are there", kOpens},
     OptionSpec{"--isa", "", kChoice, "auto|scalar|avx2|avx512|avx512_bf16|avx512_vnni|amx|neon",
-               "instruction set of the cpu device", kOpens},
+               "instruction set of the cpu device; what this build or processor lacks is refused by name",
+               kOpens | kDoctor},
     OptionSpec{"--dtype", "", kChoice, "auto|f32|bf16",
                "what to compute in (auto: f32 for an f32 checkpoint, else bf16)", kOpens},
     OptionSpec{"--cache-type", "-ctk --cache-type-k", kChoice, "auto|bf16|f32|f16|q8|q8_0|fp8",
@@ -124,23 +139,24 @@ constexpr std::array kOptions = {
     OptionSpec{"--bos", "", kFlag, "", "begin with the BOS token", only(Command::kTokenize)},
     OptionSpec{"--tools", "", kText, "FILE", "tools for the template (JSON list)", only(Command::kApplyTemplate)},
     OptionSpec{"--kwargs", "--chat-template-kwargs", kText, "JSON", "variables for the template (JSON object)",
-               kGenerate | only(Command::kApplyTemplate)},
+               kWrites | only(Command::kApplyTemplate)},
+    OptionSpec{"--history", "", kText, "FILE", "keep the lines typed at a terminal in this file (default: nowhere)",
+               kChat},
 
-    OptionSpec{"--json", "", kFlag, "", "print one JSON value",
-               kGenerate | kPlan | only(Command::kInspect) | only(Command::kTokenize)},
-    OptionSpec{"--verbose", "-v", kFlag, "", "say on standard error what was chosen and why", kGenerate},
+    OptionSpec{"--json", "", kFlag, "", "print one JSON value (chat: one a turn and command)",
+               kWrites | kEval | kDoctor | kPlan | only(Command::kInspect) | only(Command::kTokenize)},
+    OptionSpec{"--verbose", "-v", kFlag, "", "tell what was reused, and the form of each kind of step with the reason",
+               kWrites},
     OptionSpec{"--progress", "", kFlag, "", "show progress even when standard error is no terminal", kOpens},
     OptionSpec{"--no-progress", "", kFlag, "", "never show progress", kOpens},
 };
 
-std::string spellings(const OptionSpec& option) {
-  std::string all(option.name);
-  std::string_view rest = option.aliases;
-  while (!rest.empty()) {
-    const std::size_t space = rest.find(' ');
-    all += ", ";
-    all += rest.substr(0, space);
-    rest = space == std::string_view::npos ? std::string_view{} : rest.substr(space + 1);
+std::vector<std::string_view> parts(std::string_view text, char border) {
+  std::vector<std::string_view> all;
+  while (!text.empty()) {
+    const std::size_t end = text.find(border);
+    all.push_back(text.substr(0, end));
+    text = end == std::string_view::npos ? std::string_view{} : text.substr(end + 1);
   }
   return all;
 }
@@ -158,15 +174,17 @@ std::string environment_name(const OptionSpec& option) {
   return name;
 }
 
+std::vector<std::string_view> spellings(const OptionSpec& option) {
+  std::vector<std::string_view> all = parts(option.aliases, ' ');
+  all.insert(all.begin(), option.name);
+  return all;
+}
+
+std::vector<std::string_view> words_of(std::string_view choices) { return parts(choices, '|'); }
+
 bool spells(const OptionSpec& option, std::string_view spelling) {
-  if (option.name == spelling) return true;
-  std::string_view rest = option.aliases;
-  while (!rest.empty()) {
-    const std::size_t space = rest.find(' ');
-    if (rest.substr(0, space) == spelling) return true;
-    rest = space == std::string_view::npos ? std::string_view{} : rest.substr(space + 1);
-  }
-  return false;
+  const std::vector<std::string_view> all = spellings(option);
+  return std::find(all.begin(), all.end(), spelling) != all.end();
 }
 
 std::string program_help() {
@@ -180,10 +198,11 @@ std::string program_help() {
 }
 
 std::string command_help(const CommandSpec& command) {
-  std::string text = fmt::format("usage: latte {} [OPTIONS]\n{}\n\noptions:\n", command.name, command.help);
+  std::string text = fmt::format("usage: latte {}{}{} [OPTIONS]\n{}\n\noptions:\n", command.name,
+                                 command.operand.empty() ? "" : " ", command.operand, command.help);
   for (const OptionSpec& option : kOptions) {
     if ((option.commands & only(command.command)) == 0) continue;
-    std::string left = spellings(option);
+    std::string left = fmt::format("{}", fmt::join(spellings(option), ", "));
     if (!option.value.empty()) left += fmt::format(" {}", option.value);
     text += fmt::format("  {}\n        {}\n", left, option.help);
   }
@@ -201,8 +220,8 @@ std::string options_page() {
       if ((option.commands & only(command.command)) == 0) continue;
       std::string value;
       for (const char c : option.value) value += c == '|' ? std::string("\\|") : std::string(1, c);
-      text +=
-          fmt::format("| `{}` | {} | `{}` | {} |\n", spellings(option), value, environment_name(option), option.help);
+      text += fmt::format("| `{}` | {} | `{}` | {} |\n", fmt::join(spellings(option), ", "), value,
+                          environment_name(option), option.help);
     }
   }
   return text;

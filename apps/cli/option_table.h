@@ -4,16 +4,31 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace latte::cli {
 
 /// The commands, in the order help lists them.
-enum class Command : std::uint8_t { kGenerate, kLogits, kPlan, kInspect, kTokenize, kDetokenize, kApplyTemplate };
+enum class Command : std::uint8_t {
+  kGenerate,
+  kChat,
+  kLogits,
+  kEval,
+  kPlan,
+  kInspect,
+  kDoctor,
+  kTokenize,
+  kDetokenize,
+  kApplyTemplate,
+  kCompletion,
+  kMan,
+};
 
 struct CommandSpec {
   Command command;
   std::string_view name;
   std::string_view help;
+  std::string_view operand = "";  ///< words, separated by '|', of which one is given without an option's name
 };
 
 /// What a value must look like.
@@ -42,6 +57,12 @@ std::span<const OptionSpec> option_table();
 
 /// The environment name of an option: LATTE_ and its primary spelling, "LATTE_CTX_SIZE".
 std::string environment_name(const OptionSpec& option);
+
+/// The name and the aliases.
+std::vector<std::string_view> spellings(const OptionSpec& option);
+
+/// The words of "a|b|c".
+std::vector<std::string_view> words_of(std::string_view choices);
 
 /// True when `spelling` is the option's name or an alias.
 bool spells(const OptionSpec& option, std::string_view spelling);

@@ -40,6 +40,22 @@ std::optional<BiasTerm> parse_term(std::string_view term) {
 
 }  // namespace
 
+Result<SessionOptions> session_options(const Arguments& arguments) {
+  const Result<SpecType> spec = parse_spec_type(arguments.text_or("--spec-type", "auto"));
+  if (!spec.ok()) return spec.error();
+  SessionOptions options{.spec = *spec, .num_draft_tokens = std::nullopt};
+  const std::string depth = arguments.text_or("--num-draft-tokens", "auto");
+  if (depth == "auto") return options;
+  int value = 0;
+  const auto [end, code] = std::from_chars(depth.data(), depth.data() + depth.size(), value);
+  if (code != std::errc() || end != depth.data() + depth.size() || value < 0) {
+    return Error{ErrorKind::kInvalidInput,
+                 fmt::format("--num-draft-tokens \"{}\": expected a whole number or auto", depth)};
+  }
+  options.num_draft_tokens = value;
+  return options;
+}
+
 Result<std::vector<BiasTerm>> parse_logit_bias(const std::vector<std::string>& arguments) {
   std::vector<BiasTerm> terms;
   for (const std::string& argument : arguments) {

@@ -12,6 +12,9 @@
 
 namespace latte::cli {
 
+/// How a session speculates. Errors are usage errors.
+Result<SessionOptions> session_options(const Arguments& arguments);
+
 /// One term of --logit-bias: a number for one id, or for every stop token of the model.
 struct BiasTerm {
   std::optional<std::int32_t> id;  ///< nothing: eos

@@ -53,6 +53,17 @@ using TokenCallback = std::function<bool(const TokenEvent&)>;
 /// Told how much of a long prompt is read; return false to stop as above.
 using PromptCallback = std::function<bool(int rows_done, int rows_in_all)>;
 
+/// What was decided for one step of the main model.
+struct StepReport {
+  std::string role;  ///< "prompt", "generated"
+  std::string form;  ///< "absorbed", "materialised"
+  int rows = 0;      ///< L, new rows
+  int cached = 0;    ///< T, rows in the cache with the new ones
+  std::string reason;
+};
+
+using StepCallback = std::function<void(const StepReport&)>;
+
 /// What one call of generate did. Seconds are wall time.
 struct GenerateResult {
   std::string text;                     ///< of the generated ids, stop tokens and stop texts left out
@@ -162,8 +173,12 @@ class Session {
 
   /// Forms counted since the session was opened.
   PathCounts paths() const;
+  /// `on_step` is told of every later step of the main model before it runs, with the form and why; an empty one ends
+  /// that.
+  void watch_steps(StepCallback on_step);
 
  private:
+  friend struct SessionAccess;
   explicit Session(std::unique_ptr<SessionState> state);
 
   std::unique_ptr<SessionState> state_;

@@ -27,6 +27,13 @@ struct ChatRequest {
   bool add_generation_prompt = true;
 };
 
+/// A conversation's prompt that begins with ids which a session holds.
+struct ChatContinuation {
+  std::vector<std::int32_t> ids;  ///< the first `kept` held ones, then those of the rest of the rendered text
+  int kept = 0;
+  std::string reason;  ///< why not all held ids were kept: both texts from where they part; empty when all were
+};
+
 /// Tokenizer and chat template of a model folder, without its weights. Immutable, cheap to copy, shared between
 /// threads.
 class TextCodec {
@@ -48,6 +55,9 @@ class TextCodec {
   /// text, so that no message can forge a role. Tags such as <think> in a message of the assistant stay tokens. Errors:
   /// a message spells a special token and the template rewrites its characters.
   Result<std::vector<std::int32_t>> encode_chat(const ChatRequest& request) const;
+  /// The same for a conversation that goes on: ids that `held` spells alike are kept as they are, however the tokenizer
+  /// would cut their text, and only what comes after them is made from the rendered text. Errors: as above.
+  Result<ChatContinuation> continue_chat(const ChatRequest& request, std::span<const std::int32_t> held) const;
 
  private:
   friend class Engine;

@@ -80,4 +80,9 @@ Result<std::string> find_model(const std::string& model) {
                             : fmt::format("there are: {}", fmt::join(names, ", ")));
 }
 
+std::vector<std::string> embedded_models() {
+  const std::set<std::string> names = names_in(places());
+  return {names.begin(), names.end()};
+}
+
 }  // namespace latte

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "latte/error.h"
 
@@ -10,5 +11,8 @@ namespace latte {
 /// ./models, and models beside the running program and above it. Errors: kNotFound with the places looked at and the
 /// names found there.
 Result<std::string> find_model(const std::string& model);
+
+/// Names that find_model would find, in alphabetical order.
+std::vector<std::string> embedded_models();
 
 }  // namespace latte

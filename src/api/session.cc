@@ -90,5 +90,6 @@ Result<std::string> Session::load(const std::string& path, CacheFileReport* repo
 }
 
 PathCounts Session::paths() const { return state_->paths(); }
+void Session::watch_steps(StepCallback on_step) { state_->watch_steps(std::move(on_step)); }
 
 }  // namespace latte

@@ -8,6 +8,7 @@
 #include "base/fail.h"
 #include "decode/open_model.h"
 #include "io/json_file.h"
+#include "text/held_prefix.h"
 #include "text/json_text.h"
 #include "text/stand_ins.h"
 
@@ -108,6 +109,25 @@ Status fits_model(const TextCodecState& state) {
 
 std::string json_text(const Ordered& value) { return value.dump(-1, ' ', false, Ordered::error_handler_t::replace); }
 
+/// The rendered prompt with special tokens hidden wherever a message spells one.
+Result<HiddenPrompt> safe_prompt(const TextCodecState& state, const ChatRequest& request) {
+  Result<ChatInput> input = parse_request(request);
+  if (!input.ok()) return input.error();
+  input->now = std::time(nullptr);
+  const std::string given = json_text(input->messages) + json_text(input->tools) + json_text(input->kwargs);
+  Result<HiddenPrompt> prompt = render_hidden(state, *input, given);
+  if (!prompt.ok() || prompt->stand_ins.empty()) return prompt;
+  // A template that writes a stand-in some other way, as an escape say, writes another text for other stand-ins.
+  const Result<HiddenPrompt> other = render_hidden(state, *input, given + prompt->stand_ins.all());
+  if (!other.ok()) return other.error();
+  if (prompt->stand_ins.reveal(prompt->text) != other->stand_ins.reveal(other->text)) {
+    return fail(ErrorKind::kInvalidInput,
+                "[chat] a message holds the text of a special token and the template rewrites its characters, expected "
+                "a message without one");
+  }
+  return prompt;
+}
+
 }  // namespace
 
 Result<TextCodec> TextCodec::open(const std::string& model) {
@@ -142,24 +162,20 @@ Result<std::string> TextCodec::apply_template(const ChatRequest& request) const 
 }
 
 Result<std::vector<std::int32_t>> TextCodec::encode_chat(const ChatRequest& request) const {
-  Result<ChatInput> input = parse_request(request);
-  if (!input.ok()) return input.error();
-  input->now = std::time(nullptr);
-  const std::string given = json_text(input->messages) + json_text(input->tools) + json_text(input->kwargs);
-  const Result<HiddenPrompt> prompt = render_hidden(*state_, *input, given);
+  Result<ChatContinuation> whole = continue_chat(request, {});
+  if (!whole.ok()) return whole.error();
+  return std::move(whole->ids);
+}
+
+Result<ChatContinuation> TextCodec::continue_chat(const ChatRequest& request,
+                                                  std::span<const std::int32_t> held) const {
+  const Result<HiddenPrompt> prompt = safe_prompt(*state_, request);
   if (!prompt.ok()) return prompt.error();
-  if (!prompt->stand_ins.empty()) {
-    // A template that writes a stand-in some other way, as an escape say, writes another text for other stand-ins.
-    const Result<HiddenPrompt> other = render_hidden(*state_, *input, given + prompt->stand_ins.all());
-    if (!other.ok()) return other.error();
-    if (prompt->stand_ins.reveal(prompt->text) != other->stand_ins.reveal(other->text)) {
-      return fail(ErrorKind::kInvalidInput,
-                  "[chat] a message holds the text of a special token and the template rewrites its characters, "
-                  "expected a message without one");
-    }
-  }
   const StandIns* stand_ins = prompt->stand_ins.empty() ? nullptr : &prompt->stand_ins;
-  return state_->tokenizer.encode(prompt->text, {.match_special = true, .add_bos = false, .stand_ins = stand_ins});
+  Result<HeldPrefix> continued = continue_held(state_->tokenizer, prompt->text, stand_ins, held);
+  if (!continued.ok()) return continued.error();
+  return ChatContinuation{
+      .ids = std::move(continued->ids), .kept = continued->kept, .reason = std::move(continued->reason)};
 }
 
 }  // namespace latte

@@ -200,4 +200,15 @@ Status SessionState::cut_to(int length) {
 
 PathCounts SessionState::paths() const { return difference(sequence.paths(), {}); }
 
+void SessionState::watch_steps(StepCallback on_step) {
+  if (!on_step) return sequence.watch_plans({});
+  sequence.watch_plans([tell = std::move(on_step)](const StepPlan& plan) {
+    tell({.role = plan.role == Role::kPrompt ? "prompt" : "generated",
+          .form = form_name(plan.form),
+          .rows = plan.new_rows,
+          .cached = plan.rows_after(),
+          .reason = explain(plan)});
+  });
+}
+
 }  // namespace latte

@@ -58,6 +58,7 @@ struct SessionState {
   Status save(const std::string& path, std::string_view note) const;
   Result<std::string> load(const std::string& path, CacheFileReport& report);
   PathCounts paths() const;
+  void watch_steps(StepCallback on_step);
 
   std::shared_ptr<OpenModel> model;
   SpecType spec = SpecType::kNone;

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "backend/backend.h"
 #include "latte/error.h"
@@ -17,7 +18,17 @@ struct BackendOptions {
   DType compute = DType::kF32;  ///< cpu: kF32, or kBf16 where the processor multiplies bf16 pairs
 };
 
-/// Opens a device. Errors: an unknown name, or what the device itself refuses.
+/// An instruction set of the cpu device that latte knows of.
+struct InstructionSetReport {
+  std::string name;
+  bool in_build = false;
+  bool in_processor = false;
+};
+
+/// All of them, narrowest first.
+std::vector<InstructionSetReport> instruction_set_reports();
+
+/// Opens a device. Errors: an unknown name, one that this build lacks, or what the device itself refuses.
 Result<std::unique_ptr<Backend>> open_backend(const BackendOptions& options);
 
 }  // namespace latte

@@ -1,5 +1,7 @@
 #include "model/family_name.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -54,9 +56,17 @@ Result<std::string> resolve_family(std::string_view model_type, std::span<const 
       std::min_element(kKnownNames.begin(), kKnownNames.end(), [asked](const KnownName& a, const KnownName& b) {
         return edit_distance(asked, a.word) < edit_distance(asked, b.word);
       });
-  return fail(ErrorKind::kUnsupported,
-              "{}: model_type {} (architecture {}) is not a family latte knows; the nearest is \"{}\"", source,
-              quote_name(model_type), quote_name(architecture), nearest->word);
+  // A word that shares less than half its letters with any name resembles none.
+  std::string known;
+  if (edit_distance(asked, nearest->word) * 2 <= static_cast<int>(std::max(asked.size(), nearest->word.size()))) {
+    known = fmt::format("the nearest is \"{}\"", nearest->word);
+  } else {
+    std::vector<std::string_view> words;
+    for (const KnownName& name : kKnownNames) words.push_back(name.word);
+    known = fmt::format("it knows {}", fmt::join(words, ", "));
+  }
+  return fail(ErrorKind::kUnsupported, "{}: model_type {} (architecture {}) is not a family latte knows; {}", source,
+              quote_name(model_type), quote_name(architecture), known);
 }
 
 }  // namespace latte

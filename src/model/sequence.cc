@@ -27,6 +27,7 @@ Result<StepResult> ModelSequence::step(std::span<const TokenId> ids, Role role, 
   if (Status room = cache_.reserve(first + rows); !room.ok()) return room.error();
 
   plan_step(config.geometry, first, rows, role, path_, plan_);
+  if (on_plan_) on_plan_(plan_);
   BufferCarver scratch_size(nullptr), kept_size(nullptr);
   LayerBuffers::carve(scratch_size, plan_, config, activation, false);
   ResultBuffers::carve(kept_size, rows, config.hidden, config.vocab, wanted, activation);

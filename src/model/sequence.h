@@ -1,7 +1,9 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "attention/path_counters.h"
@@ -36,6 +38,8 @@ class ModelSequence : public Timeline {
   LatentCache& cache() { return cache_; }
   const LatentCache& cache() const { return cache_; }
   const PathCounters& paths() const { return paths_; }
+  /// `on_plan` sees the plan of every later step before it runs; an empty one ends that.
+  void watch_plans(std::function<void(const StepPlan&)> on_plan) { on_plan_ = std::move(on_plan); }
   /// Working memory that a timeline running in turn with this one may share.
   const std::shared_ptr<StepMemory>& scratch() const { return scratch_; }
 
@@ -45,6 +49,7 @@ class ModelSequence : public Timeline {
   MlaPath path_;
   LatentCache cache_;
   PathCounters paths_;
+  std::function<void(const StepPlan&)> on_plan_;
   StepPlan plan_;
   std::shared_ptr<StepMemory> scratch_;
   StepMemory kept_;  // hidden rows and logits: what outlives the step

@@ -34,17 +34,22 @@ struct RunHow {
   std::vector<std::string> environment;  ///< "NAME=value", beside the parent's
   bool close_stdout = false;             ///< the reader of standard output is gone before the program writes
   int interrupt_after_ms = 0;            ///< SIGINT after this time
+  std::string input = {};                ///< standard input, less than a pipe holds; empty: the parent's
 };
 
 /// Runs the built program with both outputs captured.
 inline Outcome run_latte(const std::vector<std::string>& arguments, const RunHow& how = {}) {
-  std::array<int, 2> out{}, err{};
-  if (pipe(out.data()) != 0 || pipe(err.data()) != 0) ADD_FAILURE() << "no pipes";
+  std::array<int, 2> out{}, err{}, in{};
+  if (pipe(out.data()) != 0 || pipe(err.data()) != 0 || pipe(in.data()) != 0) ADD_FAILURE() << "no pipes";
+  if (write(in[1], how.input.data(), how.input.size()) != static_cast<ssize_t>(how.input.size()))
+    ADD_FAILURE() << "the input is too long";
+  close(in[1]);
   const pid_t child = fork();
   if (child == 0) {
+    if (!how.input.empty()) dup2(in[0], STDIN_FILENO);
     dup2(out[1], STDOUT_FILENO);
     dup2(err[1], STDERR_FILENO);
-    for (const int end : {out[0], out[1], err[0], err[1]}) close(end);
+    for (const int end : {out[0], out[1], err[0], err[1], in[0]}) close(end);
     for (const std::string& entry : how.environment) putenv(const_cast<char*>(entry.c_str()));
     std::vector<char*> words;
     const std::string program = LATTE_BINARY_DIR "/latte";
@@ -56,6 +61,7 @@ inline Outcome run_latte(const std::vector<std::string>& arguments, const RunHow
   }
   close(out[1]);
   close(err[1]);
+  close(in[0]);
   if (how.close_stdout) close(out[0]);
   if (how.interrupt_after_ms > 0) {
     std::this_thread::sleep_for(std::chrono::milliseconds(how.interrupt_after_ms));

@@ -80,12 +80,12 @@ TEST(Usage, HelpListsWhatExists) {
   const Outcome help = run_latte({"--help"});
   EXPECT_EQ(help.exit_code, 0);
   EXPECT_EQ(help.err, "");
-  for (const char* command : {"generate", "logits", "plan", "inspect", "tokenize", "detokenize", "apply-template"}) {
+  for (const char* command : {"generate", "chat", "logits", "eval", "plan", "inspect", "doctor", "tokenize",
+                              "detokenize", "apply-template", "completion", "man"}) {
     EXPECT_NE(help.out.find(command), std::string::npos) << command;
     EXPECT_EQ(run_latte({command, "--help"}).exit_code, 0) << command;
   }
-  for (const char* later : {"serve", "quantize", "doctor", "tune"})
-    EXPECT_EQ(help.out.find(later), std::string::npos) << later;
+  for (const char* later : {"serve", "quantize", "tune"}) EXPECT_EQ(help.out.find(later), std::string::npos) << later;
 }
 
 TEST(Usage, VersionIsOneLine) {

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "latte/error.h"
+
+namespace latte {
+
+/// One instruction set that latte knows of, and why it is not the one in use.
+struct IsaState {
+  std::string name;
+  bool in_processor = false;
+  bool in_build = false;
+  bool used = false;
+  std::string reason;  ///< why it is not used; empty when it is
+};
+
+/// Speed of matrix products of one stored weight type.
+struct MatmulRate {
+  std::string type;     ///< of the weights: "f32", "bf16"
+  std::string compute;  ///< what the products run in
+  double gflops = 0;
+};
+
+/// A graphics processor that the system shows.
+struct GpuState {
+  std::string name;
+  std::string driver;  ///< version; empty: no driver is loaded
+  bool used = false;
+  std::string reason;  ///< why it is not used
+};
+
+/// Something that is not there, and how to get it.
+struct MissingThing {
+  std::string what;
+  std::string remedy;
+};
+
+struct DoctorReport {
+  std::string processor;
+  std::vector<IsaState> isas;
+  std::string isa_used;
+  int threads = 0;  ///< that latte would use
+  int logical_cores = 0;
+  std::int64_t memory_bytes = 0;
+  double read_gbytes_per_second = 0;  ///< all threads reading memory in a row
+  std::vector<MatmulRate> matmul;
+  std::vector<GpuState> gpus;
+  std::vector<std::string> models;  ///< embedded models found by name
+  std::vector<MissingThing> missing;
+};
+
+struct DoctorOptions {
+  std::string isa = "auto";  ///< as EngineOptions::isa
+  int threads = 0;           ///< as EngineOptions::threads
+};
+
+/// Looks at the machine and measures it for about a second. Errors: an instruction set or thread count that is not
+/// there, no memory.
+Result<DoctorReport> examine_machine(const DoctorOptions& options = {});
+
+}  // namespace latte

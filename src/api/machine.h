@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "latte/doctor.h"
+
+namespace latte {
+
+/// What the operating system tells of this machine. Linux; elsewhere the answers are empty.
+std::string processor_name();
+std::int64_t memory_bytes();
+/// Graphics processors behind NVIDIA's driver or, without it, on the PCI bus.
+std::vector<GpuState> find_gpus();
+/// False where the system never gives huge pages, which a step's stream of weights gains from.
+bool huge_pages_possible();
+
+}  // namespace latte
