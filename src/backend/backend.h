@@ -71,11 +71,12 @@ struct BackendInfo {
   std::vector<DType> cache_dtypes;  ///< what cached rows may be, the natural one first
 };
 
-/// out[i, :] = table[ids[i], :].
+/// out[i, :] = scale * table[ids[i], :]; a scale of 1 copies.
 struct EmbedArgs {
   ConstMatRef table_VD;  ///< weight
   std::span<const std::int32_t> ids;
   MatRef out_LD;
+  double scale = 1;
 };
 
 /// y = x / sqrt(mean(x^2) + eps) * weight, row by row; y may be x.
@@ -86,11 +87,12 @@ struct RmsNormArgs {
   MatRef y;
 };
 
-/// One product of a matmul: y [L, N] = x [L, K] w [N, K]^T, or y += ... when `accumulate`.
+/// One product of a matmul: y [L, N] = x [L, K] w [N, K]^T + bias, or y += ... when `accumulate`.
 struct Projection {
   ConstMatRef w;
   MatRef y;
   bool accumulate = false;
+  ConstMatRef bias = {};  ///< F32 [1, N], or empty
 };
 
 /// Several products of the same x (query and latent down-projection, gate and up): one launch.
@@ -126,7 +128,7 @@ struct RopeArgs {
 };
 
 /// Rows of keys or values: contiguous (one page) or behind a page table. Lane g's row t starts at
-/// pages[t / page_rows] + (t % page_rows) * row_stride + g * lane_stride, in elements.
+/// pages[t / page_rows] + (t % page_rows) * row_stride + first_col + g * lane_stride, in elements.
 struct KeyRows {
   void* const* pages = nullptr;
   int page_rows = 0;  ///< a power of two, or at least `rows` when there is one page
@@ -134,10 +136,12 @@ struct KeyRows {
   std::int64_t lane_stride = 0;
   int rows = 0;  ///< rows that exist; what lies past them may be anything
   DType dtype = DType::kF32;
+  std::int64_t first_col = 0;  ///< where lane 0 starts in a row: values that lie behind the keys
 
   void* row(std::int64_t t, std::int64_t lane = 0) const {
     auto* page = static_cast<std::byte*>(pages[t / page_rows]);
-    return page + ((t % page_rows) * row_stride + lane * lane_stride) * static_cast<std::int64_t>(dtype_bytes(dtype));
+    return page + ((t % page_rows) * row_stride + first_col + lane * lane_stride) *
+                      static_cast<std::int64_t>(dtype_bytes(dtype));
   }
 };
 

@@ -35,7 +35,7 @@ struct AttendState {
 void add_keys(Backend& backend, const AttendSpec& spec, const SequenceSpec& sequence, AttendState& state) {
   const int rows = std::max(sequence.length() - sequence.first_key_pos, 0);
   DeviceRows::Shape shape{.dtype = spec.keys,
-                          .lanes = spec.lanes,
+                          .lanes = spec.values_behind_keys ? 2 * spec.lanes : spec.lanes,
                           .width = spec.key_width,
                           .rows = rows,
                           .page_rows = spec.page_rows,
@@ -43,13 +43,18 @@ void add_keys(Backend& backend, const AttendSpec& spec, const SequenceSpec& sequ
   DeviceRows& keys = state.keys.emplace_back(backend, shape);
   shape.width = spec.value_width;
   DeviceRows& values = state.values.emplace_back();
-  if (!spec.values_in_keys) values = DeviceRows(backend, shape);
+  if (!spec.values_in_keys && !spec.values_behind_keys) values = DeviceRows(backend, shape);
   for (int t = 0; t < rows; ++t) {
     for (int lane = 0; lane < spec.lanes; ++lane) {
       const std::int64_t number = static_cast<std::int64_t>(sequence.first_key_pos + t) * spec.lanes + lane;
       keys.write_row(t, lane, random_row(mix(kKeySeed, sequence.identity), number, spec.key_width));
       if (spec.values_in_keys) continue;
-      values.write_row(t, lane, random_row(mix(kValueSeed, sequence.identity), number, spec.value_width));
+      const std::vector<double> value = random_row(mix(kValueSeed, sequence.identity), number, spec.value_width);
+      if (spec.values_behind_keys) {
+        keys.write_row(t, spec.lanes + lane, value);
+      } else {
+        values.write_row(t, lane, value);
+      }
     }
   }
 }
@@ -74,12 +79,18 @@ void add_sequence(Backend& backend, const AttendSpec& spec, const SequenceSpec& 
   const MatRef q = queries.ref();
   const int key_rows = std::max(sequence.length() - sequence.first_key_pos, 0);
   const KeyRows keys = state.keys.back().ref(key_rows);
+  KeyRows values = keys;
+  if (spec.values_behind_keys) {
+    values.first_col = spec.lanes * keys.lane_stride;
+  } else if (!spec.values_in_keys) {
+    values = state.values.back().ref(key_rows);
+  }
   const std::int64_t first_row =
       state.ranges.empty() ? 0 : state.ranges.back().first_row + state.ranges.back().row_count;
   state.sequences.push_back({.q_WK = {q.data, q.dtype, rows, spec.key_width, q.row_stride},
                              .q_lane_stride = lane_major ? rows * q.row_stride : spec.key_width,
                              .keys = keys,
-                             .values = spec.values_in_keys ? keys : state.values.back().ref(key_rows),
+                             .values = values,
                              .first_key_pos = sequence.first_key_pos,
                              .first_query_pos = sequence.first_query_pos,
                              .first_row = first_row});
@@ -279,6 +290,14 @@ std::vector<OperationCase> attention_cases() {
         .lanes = 4, .rows_per_query = 4, .key_width = 64, .value_width = 64, .values_in_keys = false, .keys = keys};
     add("grouped_4x4", grouped, {{11, 333, 3}});
     add("grouped_4x4_batch", grouped, {{11, 200, 1}, {12, 0, 2}, {13, 127, 16}});
+    AttendSpec cached_gqa{.lanes = 2,
+                          .rows_per_query = 3,
+                          .key_width = 20,
+                          .value_width = 20,
+                          .values_in_keys = false,
+                          .values_behind_keys = true,
+                          .keys = keys};
+    add("values_behind_keys", cached_gqa, {{14, 190, 4}, {15, 0, 17}});
   }
   return cases;
 }

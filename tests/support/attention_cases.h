@@ -29,7 +29,8 @@ struct AttendSpec {
   int rows_per_query = 1;
   int key_width = 0;
   int value_width = 0;
-  bool values_in_keys = true;  ///< values are the keys' first columns
+  bool values_in_keys = true;       ///< values are the keys' first columns
+  bool values_behind_keys = false;  ///< else: in the same rows, behind the keys of all lanes (of equal width)
   DType keys = DType::kF32;
   QueryLayout layout = QueryLayout::kLaneMajor;
   int page_rows = 64;

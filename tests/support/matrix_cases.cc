@@ -17,11 +17,11 @@ std::string type_word(DType dtype) { return dtype == DType::kBf16 ? "bf16" : "f3
 double weight_scale(int summed) { return std::sqrt(3.0 / summed); }
 
 /// Two products of one x in one launch: the second has half the outputs and adds to what is there.
-OperationCase matmul_case(DType dtype, int rows, int outputs, int summed) {
+OperationCase matmul_case(DType dtype, int rows, int outputs, int summed, bool biased = false) {
   const int second_outputs = outputs / 2 + 1;
   const auto prepare = [=](Backend& backend, std::span<const int> row_numbers) {
     struct State {
-      DeviceMatrix x, w, second_w, y, second_y;
+      DeviceMatrix x, w, second_w, y, second_y, bias, second_bias;
     };
     auto state = std::make_shared<State>();
     const DType activation = backend.info().activation;
@@ -32,13 +32,17 @@ OperationCase matmul_case(DType dtype, int rows, int outputs, int summed) {
                                    random_matrix(52, second_outputs, summed, weight_scale(summed)));
     state->y = DeviceMatrix(backend, activation, count, outputs);
     state->second_y = DeviceMatrix(backend, activation, count, second_outputs);
+    state->bias = DeviceMatrix(backend, DType::kF32, 1, outputs, random_row(55, 0, outputs));
+    state->second_bias = DeviceMatrix(backend, DType::kF32, 1, second_outputs, random_row(56, 0, second_outputs));
     for (std::int64_t i = 0; i < count; ++i) {
       state->x.write_row(i, random_row(53, row_numbers[i], summed));
       state->second_y.write_row(i, random_row(54, row_numbers[i], second_outputs));
     }
     return PreparedOperation{[=, &backend] {
-                               const Projection projections[] = {{state->w.ref(), state->y.ref(), false},
-                                                                 {state->second_w.ref(), state->second_y.ref(), true}};
+                               Projection projections[] = {{state->w.ref(), state->y.ref(), false},
+                                                           {state->second_w.ref(), state->second_y.ref(), true}};
+                               if (biased) projections[0].bias = state->bias.ref();
+                               if (biased) projections[1].bias = state->second_bias.ref();
                                backend.matmul({count <= kMaxDecodeRows ? StepClass::kDecode : StepClass::kPrompt,
                                                state->x.ref(), projections});
                              },
@@ -53,8 +57,8 @@ OperationCase matmul_case(DType dtype, int rows, int outputs, int summed) {
                              },
                              [state] { return state->y.poison_intact() && state->second_y.poison_intact(); }};
   };
-  return {fmt::format("matmul/{}_M{}_N{}_K{}", type_word(dtype), rows, outputs, summed), rows, true, prepare,
-          [dtype](bool rounds) { return sum_tolerance(dtype, rounds); }};
+  return {fmt::format("matmul/{}_M{}_N{}_K{}{}", type_word(dtype), rows, outputs, summed, biased ? "_biased" : ""),
+          rows, true, prepare, [dtype](bool rounds) { return sum_tolerance(dtype, rounds); }};
 }
 
 OperationCase head_matmul_case(DType dtype, HeadSum sum, int rows, int heads, int outputs, int summed) {
@@ -175,6 +179,7 @@ std::vector<OperationCase> matrix_cases() {
     for (const int outputs : {1, 2, 15}) cases.push_back(matmul_case(dtype, 4, outputs, 72));
     cases.push_back(matmul_case(dtype, 64, 256, 1024));
     cases.push_back(matmul_case(dtype, 300, 33, 50));
+    for (const int rows : {1, 6, 16, 33}) cases.push_back(matmul_case(dtype, rows, 35, 100, true));
     for (const HeadSum sum : {HeadSum::kCols, HeadSum::kRows}) {
       cases.push_back(head_matmul_case(dtype, sum, 1, 8, 128, 64));
       cases.push_back(head_matmul_case(dtype, sum, 16, 3, 33, 17));

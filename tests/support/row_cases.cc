@@ -26,7 +26,7 @@ DeviceMatrix activations(Backend& backend, std::span<const int> rows, int cols, 
 
 std::string type_word(DType dtype) { return dtype == DType::kBf16 ? "bf16" : "f32"; }
 
-OperationCase embed_case(DType dtype, int vocabulary, int width, int rows) {
+OperationCase embed_case(DType dtype, int vocabulary, int width, int rows, double scale = 1) {
   const auto prepare = [=](Backend& backend, std::span<const int> row_numbers) {
     struct State {
       DeviceMatrix table, out;
@@ -37,13 +37,13 @@ OperationCase embed_case(DType dtype, int vocabulary, int width, int rows) {
     state->out = DeviceMatrix(backend, backend.info().activation, row_numbers.size(), width);
     for (const int row : row_numbers)
       state->ids.push_back(static_cast<std::int32_t>(row == 0 ? vocabulary - 1 : mix(12, row) % vocabulary));
-    return PreparedOperation{[&backend, state] {
-                               backend.embed({state->table.ref(), state->ids, state->out.ref()});
+    return PreparedOperation{[=, &backend] {
+                               backend.embed({state->table.ref(), state->ids, state->out.ref(), scale});
                              },
                              [state] { return rows_of(state->out); }, [state] { return state->out.poison_intact(); }};
   };
-  return {fmt::format("embed/{}_V{}_D{}", type_word(dtype), vocabulary, width), rows, true, prepare,
-          [](bool) { return kExact; }};
+  return {fmt::format("embed/{}_V{}_D{}{}", type_word(dtype), vocabulary, width, scale == 1 ? "" : "_scaled"), rows,
+          true, prepare, [scale](bool) { return scale == 1 ? kExact : kFloatSums; }};
 }
 
 OperationCase norm_case(int width, int rows, bool in_place, double scale) {
@@ -155,6 +155,7 @@ std::vector<OperationCase> row_cases() {
   for (const DType dtype : {DType::kF32, DType::kBf16}) {
     cases.push_back(embed_case(dtype, 37, 33, 16));
     cases.push_back(embed_case(dtype, 128, 384, 5));
+    cases.push_back(embed_case(dtype, 37, 33, 7, 12 / 0.178));
     cases.push_back(store_case(dtype, 64, 60, 0, 128, 16));
     cases.push_back(store_case(dtype, 64, 63, 128, 32, 2));
     cases.push_back(store_case(dtype, 0, 0, 7, 13, 1));

@@ -15,13 +15,13 @@ LaneRows lane_rows(const KeyRows& rows, int lane) {
   return {.pages = rows.pages,
           .page_rows = rows.page_rows,
           .row_stride = rows.row_stride,
-          .lane_offset = lane * rows.lane_stride,
+          .lane_offset = rows.first_col + lane * rows.lane_stride,
           .bf16 = rows.dtype == DType::kBf16};
 }
 
 bool same_rows(const KeyRows& a, const KeyRows& b) {
   return a.pages == b.pages && a.page_rows == b.page_rows && a.row_stride == b.row_stride &&
-         a.lane_stride == b.lane_stride && a.dtype == b.dtype;
+         a.lane_stride == b.lane_stride && a.first_col == b.first_col && a.dtype == b.dtype;
 }
 
 /// Where row `row` of a slot's lane lies in the partials.

@@ -13,6 +13,18 @@ void expects_weight(DType dtype) {
   expects(dtype == DType::kF32 || dtype == DType::kBf16, "weights on cpu are F32 or BF16");
 }
 
+/// Puts the bias where the product will add: a row's bits do not depend on the rows beside it.
+void put_bias(const Projection& projection) {
+  expects(
+      projection.bias.dtype == DType::kF32 && projection.bias.rows == 1 && projection.bias.cols == projection.y.cols,
+      "a bias is F32 with an element for every output");
+  const auto* bias = static_cast<const float*>(projection.bias.data);
+  const MatView<float> y = typed<float>(projection.y);
+  for (std::int64_t l = 0; l < y.rows; ++l) {
+    for (std::int64_t j = 0; j < y.cols; ++j) y(l, j) = projection.accumulate ? y(l, j) + bias[j] : bias[j];
+  }
+}
+
 }  // namespace
 
 const std::uint16_t* CpuBackend::rounded(const float* x, std::int64_t x_stride, std::int64_t rows, std::int64_t cols) {
@@ -35,6 +47,7 @@ void CpuBackend::matmul(const MatmulArgs& args) {
     expects_weight(w.dtype);
     expects(w.cols == x.cols && projection.y.rows == x.rows && projection.y.cols == w.rows, "a product's shapes fit");
     expects(projection.y.dtype == DType::kF32, "activations on cpu are F32");
+    if (!projection.bias.empty()) put_bias(projection);
     const bool round = rounds(w.dtype);
     if (round && x_bf16 == nullptr) x_bf16 = rounded(x.data, x.row_stride, x.rows, x.cols);
     jobs_.push_back({.w = w.data,
@@ -48,7 +61,7 @@ void CpuBackend::matmul(const MatmulArgs& args) {
                      .m = x.rows,
                      .n = w.rows,
                      .k = x.cols,
-                     .accumulate = projection.accumulate});
+                     .accumulate = projection.accumulate || !projection.bias.empty()});
   }
   products_.run(jobs_);
 }

@@ -45,6 +45,8 @@ void CpuBackend::embed(const EmbedArgs& args) {
       const auto* from = static_cast<const bf16*>(table.at(id, 0));
       for (std::int64_t j = 0; j < table.cols; ++j) out(i, j) = to_float(from[j]);
     }
+    if (args.scale == 1) continue;
+    for (std::int64_t j = 0; j < table.cols; ++j) out(i, j) *= static_cast<float>(args.scale);
   }
 }
 

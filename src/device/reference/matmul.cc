@@ -40,6 +40,16 @@ void expand_head(const std::vector<double>& c_ir, std::int64_t r, ConstMatRef w_
   }
 }
 
+void add_bias(ConstMatRef bias_1N, MatRef y_LN) {
+  expects(bias_1N.rows == 1 && bias_1N.cols == y_LN.cols, "a bias has an element for every output");
+  std::vector<double> bias(static_cast<std::size_t>(y_LN.cols));
+  read_doubles(bias_1N.data, bias_1N.dtype, y_LN.cols, bias.data());
+  for (std::int64_t l = 0; l < y_LN.rows; ++l) {
+    double* y = double_row(y_LN, l);
+    for (std::int64_t j = 0; j < y_LN.cols; ++j) y[j] += bias[j];
+  }
+}
+
 }  // namespace
 
 void multiply(ConstMatRef x, ConstMatRef w, MatRef y, bool accumulate) {
@@ -58,6 +68,7 @@ void multiply(ConstMatRef x, ConstMatRef w, MatRef y, bool accumulate) {
 void matmul(const MatmulArgs& args) {
   for (const Projection& projection : args.projections) {
     multiply(args.x, projection.w, projection.y, projection.accumulate);
+    if (!projection.bias.empty()) add_bias(projection.bias, projection.y);
   }
 }
 

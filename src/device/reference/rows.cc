@@ -13,7 +13,9 @@ void embed(const EmbedArgs& args) {
   for (std::int64_t l = 0; l < out_LD.rows; ++l) {
     const std::int32_t id = args.ids[l];
     expects(id >= 0 && id < args.table_VD.rows, "a token id lies inside the embedding table");
-    read_doubles(args.table_VD.at(id, 0), args.table_VD.dtype, out_LD.cols, double_row(out_LD, l));
+    double* out = double_row(out_LD, l);
+    read_doubles(args.table_VD.at(id, 0), args.table_VD.dtype, out_LD.cols, out);
+    for (std::int64_t i = 0; i < out_LD.cols; ++i) out[i] *= args.scale;
   }
 }
 
