@@ -35,7 +35,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const latte::WeightSpec spec = latte::weight_spec(*config);
   latte::expects(static_cast<int>(spec.layers.size()) == config->layers, "every layer has a kind");
   latte::expects(std::isfinite(latte::softmax_scale(*config)), "the softmax scale is finite");
-  const latte::RopeTable rope = latte::rope_table(config->rope, config->geometry.p);
+  const latte::RopeTable rope = latte::rope_table(config->rope, config->rope_width(), config->context_length);
   latte::expects(std::isfinite(rope.magnitude), "the rope magnitude is finite");
   for (const double speed : rope.inv_freq) latte::expects(std::isfinite(speed) && speed >= 0, "rope speeds are finite");
   return 0;

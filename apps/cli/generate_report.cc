@@ -56,8 +56,10 @@ std::string generate_json(const GenerateResult& result) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::object();
   paths["absorbed"] = result.paths.absorbed_steps;
   paths["materialised"] = result.paths.materialised_steps;
+  paths["gqa"] = result.paths.gqa_steps;
   rows["absorbed"] = result.paths.absorbed_rows;
   rows["materialised"] = result.paths.materialised_rows;
+  rows["gqa"] = result.paths.gqa_rows;
   nlohmann::ordered_json object = {
       {"text", result.text},
       {"ids", result.ids},
@@ -99,8 +101,9 @@ std::string generate_summary(const GenerateResult& result) {
   text += fmt::format("\ngenerated: {} tokens{}, finished by {}\n", result.generated_tokens,
                       rate(in_rounds, result.generate_seconds), result.finish_reason);
   text += speculation_line(result);
-  text += fmt::format("paths: absorbed {}, materialised {} (steps)\n", result.paths.absorbed_steps,
-                      result.paths.materialised_steps);
+  text += result.paths.gqa_steps > 0 ? fmt::format("paths: gqa {} (steps)\n", result.paths.gqa_steps)
+                                     : fmt::format("paths: absorbed {}, materialised {} (steps)\n",
+                                                   result.paths.absorbed_steps, result.paths.materialised_steps);
   text += fmt::format("peak memory: {:.1f} MiB; device {} ({}), numerics {}, seed {}\n",
                       static_cast<double>(result.peak_bytes) / (1 << 20), result.device, result.isa, result.numerics,
                       result.seed);

@@ -18,6 +18,8 @@ std::string inspect_json(const InspectReport& report) {
     dropped.push_back({{"name", tensor.name}, {"reason", tensor.reason}});
   const Object object = {
       {"family", report.family},
+      {"attention", report.attention},
+      {"rope", report.rope},
       {"tensors", {{"used", report.tensors_used}, {"dropped", dropped}}},
       {"folded_layers", report.folded_layers},
       {"layers", report.layers},
@@ -31,6 +33,7 @@ std::string inspect_json(const InspectReport& report) {
       {"mtp_parameters", report.mtp_parameters},
       {"weights_bytes", report.weight_bytes},
       {"latent_bytes_per_token", report.latent_bytes_per_token},
+      {"mtp_latent_bytes_per_token", report.mtp_latent_bytes_per_token},
       {"expanded_bytes_per_token", report.expanded_bytes_per_token},
       {"context_length", report.context_length},
   };
@@ -38,14 +41,18 @@ std::string inspect_json(const InspectReport& report) {
 }
 
 std::string inspect_text(const InspectReport& report) {
-  std::string text =
-      fmt::format("family        {}\nlayers        {} ({} folded for the absorbed form)\ncontext       {} tokens\n",
-                  report.family, report.layers, report.folded_layers, report.context_length);
+  const bool gqa = report.attention == "gqa";
+  std::string text = fmt::format("family        {}, {} attention\nlayers        {}", report.family,
+                                 gqa ? "grouped-query" : "latent", report.layers);
+  if (!gqa) text += fmt::format(" ({} folded for the absorbed form)", report.folded_layers);
+  text += fmt::format("\ncontext       {} tokens\nrope          {}\n", report.context_length, report.rope);
   text += fmt::format("parameters    {:.2f} M, MTP {:.2f} M\nweights       {:.1f} MiB, mostly {}; quantisation {}\n",
                       static_cast<double>(report.parameters) / 1e6, static_cast<double>(report.mtp_parameters) / 1e6,
                       static_cast<double>(report.weight_bytes) / (1 << 20), report.stored_type, report.quantisation);
-  text += fmt::format("cache         {} bytes a token latent, {} expanded\n", report.latent_bytes_per_token,
-                      report.expanded_bytes_per_token);
+  text +=
+      gqa ? fmt::format("cache         {} bytes a token\n", report.latent_bytes_per_token)
+          : fmt::format("cache         {} bytes a token latent, {} expanded; MTP {}\n", report.latent_bytes_per_token,
+                        report.expanded_bytes_per_token, report.mtp_latent_bytes_per_token);
   text += fmt::format("MTP           {} ({})", report.mtp_present ? "present" : "absent", report.mtp_reason);
   if (report.mtp_acceptance.has_value())
     text += fmt::format(", agrees with the model at {:.1f}% of a short text", 100 * *report.mtp_acceptance);

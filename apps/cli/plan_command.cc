@@ -17,6 +17,11 @@ Object rows_or_null(const std::optional<std::int64_t>& rows) {
   return rows.has_value() ? Object(*rows) : Object(nullptr);
 }
 
+Object geometry_json(const PlanReport& plan) {
+  if (plan.attention == "gqa") return {{"heads", plan.heads}, {"kv_heads", plan.kv_heads}, {"head_dim", plan.head_dim}};
+  return {{"heads", plan.heads}, {"r", plan.r}, {"p", plan.p}, {"n", plan.n}, {"v", plan.v}};
+}
+
 std::string plan_json(const PlanReport& plan) {
   Object crossover = Object::array();
   for (const CrossoverRow& row : plan.crossover) {
@@ -24,10 +29,14 @@ std::string plan_json(const PlanReport& plan) {
   }
   Object object = {
       {"family", plan.family},
-      {"geometry", {{"heads", plan.heads}, {"r", plan.r}, {"p", plan.p}, {"n", plan.n}, {"v", plan.v}}},
+      {"attention", plan.attention},
+      {"geometry", geometry_json(plan)},
       {"layers", plan.layers},
+      {"mtp_layers", plan.mtp_layers},
       {"context_length", plan.context_length},
       {"cache", plan.cache},
+      {"cache_values_per_token", plan.cache_values_per_token},
+      {"mtp_cache_values_per_token", plan.mtp_cache_values_per_token},
       {"latent_bytes_per_token", plan.latent_bytes_per_token},
       {"expanded_bytes_per_token", plan.expanded_bytes_per_token},
       {"weights_bytes", plan.weights_bytes},
@@ -40,7 +49,7 @@ std::string plan_json(const PlanReport& plan) {
     object["reason"] = plan.step->reason;
   }
   std::string text = object.dump();
-  if (plan.step.has_value()) {
+  if (plan.step.has_value() && !plan.step->absorbed_macs.empty()) {
     // Numbers that may exceed 64 bits, which the writer of objects has no type for.
     text.pop_back();
     text += fmt::format(",\"absorbed_macs\":{},\"materialised_macs\":{}}}", plan.step->absorbed_macs,
@@ -49,26 +58,38 @@ std::string plan_json(const PlanReport& plan) {
   return text + "\n";
 }
 
-std::string plan_text(const PlanReport& plan) {
+std::string crossover_text(const PlanReport& plan) {
   const auto rows = [](const std::optional<std::int64_t>& most) {
     return most.has_value() ? fmt::format("{}", *most) : std::string("always");
   };
-  const double mib = 1 << 20;
-  std::string text = fmt::format("{}: {} layers, {} heads, r {}, p {}, n {}, v {}\n", plan.family, plan.layers,
-                                 plan.heads, plan.r, plan.p, plan.n, plan.v);
-  text += fmt::format("weights             {:>12.1f} MiB\n", static_cast<double>(plan.weights_bytes) / mib);
-  text += fmt::format("latent cache        {:>12.2f} MiB per 1024 tokens ({}, {} bytes a token)\n",
-                      static_cast<double>(plan.latent_bytes_per_token) * 1024 / mib, plan.cache,
-                      plan.latent_bytes_per_token);
-  text += fmt::format("expanded, to compare{:>12.2f} MiB per 1024 tokens\n",
-                      static_cast<double>(plan.expanded_bytes_per_token) * 1024 / mib);
-  text += fmt::format("latent cache at {} tokens: {:.1f} MiB\n\n", plan.context_length,
-                      static_cast<double>(plan.latent_bytes_per_token) * plan.context_length / mib);
-  text += "cached rows T   absorbed up to L rows (formula; wider steps materialise)\n";
+  std::string text = "cached rows T   absorbed up to L rows (formula; wider steps materialise)\n";
   text += fmt::format("{:>13}   {}\n", "cold (T = L)", rows(plan.cold_rows));
   for (const CrossoverRow& row : plan.crossover)
     text += fmt::format("{:>13}   {}\n", row.cached, rows(row.max_absorbed_rows));
-  text += fmt::format("{:>13}   {}\n", "limit", rows(plan.limit_rows));
+  return text + fmt::format("{:>13}   {}\n", "limit", rows(plan.limit_rows));
+}
+
+std::string plan_text(const PlanReport& plan) {
+  const double mib = 1 << 20;
+  const bool gqa = plan.attention == "gqa";
+  const char* kind = gqa ? "key-value" : "latent";
+  std::string text = gqa ? fmt::format("{}: {} layers, {} heads, {} of keys and values, width {}\n", plan.family,
+                                       plan.layers, plan.heads, plan.kv_heads, plan.head_dim)
+                         : fmt::format("{}: {} layers, {} heads, r {}, p {}, n {}, v {}\n", plan.family, plan.layers,
+                                       plan.heads, plan.r, plan.p, plan.n, plan.v);
+  text += fmt::format("weights             {:>12.1f} MiB\n", static_cast<double>(plan.weights_bytes) / mib);
+  text += fmt::format("{:<20}{:>12.2f} MiB per 1024 tokens ({}, {} values, {} bytes a token)\n",
+                      fmt::format("{} cache", kind), static_cast<double>(plan.latent_bytes_per_token) * 1024 / mib,
+                      plan.cache, plan.cache_values_per_token, plan.latent_bytes_per_token);
+  if (plan.mtp_layers > 0)
+    text += fmt::format("MTP layer, beside it{:>12} values a token\n", plan.mtp_cache_values_per_token);
+  if (!gqa) {
+    text += fmt::format("expanded, to compare{:>12.2f} MiB per 1024 tokens\n",
+                        static_cast<double>(plan.expanded_bytes_per_token) * 1024 / mib);
+  }
+  text += fmt::format("{} cache at {} tokens: {:.1f} MiB\n\n", kind, plan.context_length,
+                      static_cast<double>(plan.latent_bytes_per_token) * plan.context_length / mib);
+  text += gqa ? "keys and values are cached as they are: one form, no crossover\n" : crossover_text(plan);
   if (plan.step.has_value()) text += fmt::format("\n{}\n", plan.step->reason);
   return text;
 }

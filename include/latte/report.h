@@ -19,26 +19,33 @@ struct CrossoverRow {
 
 /// The decision for one step of a prompt.
 struct StepDecision {
-  std::string form;           ///< "absorbed", "materialised"
+  std::string form;           ///< "absorbed", "materialised"; "gqa" where there is nothing to choose
   std::string reason;         ///< one line with the numbers
-  std::string absorbed_macs;  ///< per head, rope part excluded; decimal, may exceed 64 bits
+  std::string absorbed_macs;  ///< per head, rope part excluded; decimal, may exceed 64 bits; empty with gqa
   std::string materialised_macs;
 };
 
 /// What arithmetic says about a model before a weight is read.
 struct PlanReport {
   std::string family;
-  int heads = 0, r = 0, p = 0, n = 0, v = 0;
+  std::string attention;  ///< "mla", "gqa"
+  int heads = 0;
+  int r = 0, p = 0, n = 0, v = 0;  ///< of mla
+  int kv_heads = 0, head_dim = 0;  ///< of gqa
   int layers = 0;
+  int mtp_layers = 0;  ///< that the configuration promises; the weights decide
   int context_length = 0;
-  std::string cache;                          ///< element type the byte counts assume
-  std::int64_t latent_bytes_per_token = 0;    ///< over all layers
-  std::int64_t expanded_bytes_per_token = 0;  ///< keys and values of every head, over all layers
-  std::int64_t weights_bytes = 0;             ///< of the files when they are there, else from the configuration
-  std::vector<CrossoverRow> crossover;        ///< by the formula, for T = 512, 2K, 8K, 32K
-  std::optional<std::int64_t> cold_rows;      ///< largest L absorbed on a cold cache (T = L); nothing: always
-  std::optional<std::int64_t> limit_rows;     ///< the same as T grows without bound
-  std::optional<StepDecision> step;           ///< when PlanRequest asks for one
+  std::string cache;  ///< element type the byte counts assume
+  /// Values that a token caches in the main layers: r + p each, or 2 x kv heads x head width.
+  std::int64_t cache_values_per_token = 0;
+  std::int64_t mtp_cache_values_per_token = 0;  ///< beside these, in the MTP layers
+  std::int64_t latent_bytes_per_token = 0;      ///< of cache_values_per_token
+  std::int64_t expanded_bytes_per_token = 0;    ///< keys and values of every head, over all main layers; gqa: as cached
+  std::int64_t weights_bytes = 0;               ///< of the files when they are there, else from the configuration
+  std::vector<CrossoverRow> crossover;          ///< by the formula, for T = 512, 2K, 8K, 32K; none with gqa
+  std::optional<std::int64_t> cold_rows;        ///< largest L absorbed on a cold cache (T = L); nothing: always
+  std::optional<std::int64_t> limit_rows;       ///< the same as T grows without bound
+  std::optional<StepDecision> step;             ///< when PlanRequest asks for one
 };
 
 /// Exactly one of model and config_file is set; new_rows and cached_rows together or neither.
@@ -71,12 +78,15 @@ struct InspectReport {
   std::string mtp_reason;
   std::optional<double> mtp_acceptance;  ///< share of a short text's positions where MTP and model agree; nothing
                                          ///< without an MTP layer or a tokenizer
+  std::string attention;                 ///< "mla", "gqa"
+  std::string rope;                      ///< "plain", or the scaling; with LongRoPE the list that sessions take
   std::string quantisation;              ///< "none"
   std::string stored_type;               ///< "BF16", "F32", ...
   std::int64_t parameters = 0;           ///< MTP layers not counted
   std::int64_t mtp_parameters = 0;
   std::int64_t weight_bytes = 0;
-  std::int64_t latent_bytes_per_token = 0;
+  std::int64_t latent_bytes_per_token = 0;  ///< as cached, in the main layers; gqa: keys and values of every group
+  std::int64_t mtp_latent_bytes_per_token = 0;
   std::int64_t expanded_bytes_per_token = 0;
   int context_length = 0;
 };

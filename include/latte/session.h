@@ -23,6 +23,8 @@ struct PathCounts {
   std::int64_t absorbed_rows = 0;
   std::int64_t materialised_steps = 0;
   std::int64_t materialised_rows = 0;
+  std::int64_t gqa_steps = 0;  ///< of models with grouped-query attention, where the others are 0
+  std::int64_t gqa_rows = 0;
 };
 
 /// A token and the natural logarithm of its probability in the model's own distribution: softmax of the logits, before

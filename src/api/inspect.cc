@@ -6,6 +6,7 @@
 #include "decode/open_model.h"
 #include "latte/report.h"
 #include "latte/session.h"
+#include "model/rope.h"
 
 namespace latte {
 namespace {
@@ -36,12 +37,15 @@ InspectReport report_of(const OpenModel& open) {
   report.folded_layers = load.folded_layers;
   report.mtp_present = load.mtp_present;
   report.mtp_reason = load.mtp_reason;
+  report.attention = open.model.config.attention == AttentionKind::kGqa ? "gqa" : "mla";
+  report.rope = describe_rope(open.model.config.rope, open.info.context);
   report.quantisation = "none";
   report.stored_type = dtype_name(load.stored_dtype);
   report.parameters = load.parameters;
   report.mtp_parameters = load.mtp_parameters;
   report.weight_bytes = load.bytes;
   report.latent_bytes_per_token = load.latent_bytes_per_token;
+  report.mtp_latent_bytes_per_token = load.mtp_cache_bytes_per_token;
   report.expanded_bytes_per_token = load.expanded_bytes_per_token;
   report.context_length = open.info.model_context;
   return report;

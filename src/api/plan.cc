@@ -19,12 +19,24 @@ namespace {
 constexpr std::int64_t kMostRows = std::numeric_limits<std::int32_t>::max();
 constexpr std::int64_t kMostBytes = std::numeric_limits<std::int64_t>::max();
 
+WideInt gqa_elements(const WeightSpec& spec) {
+  const GqaGeometry& g = spec.gqa;
+  const WideInt hidden = spec.hidden, queries = WideInt{g.heads} * g.head_dim,
+                kv = 2 * WideInt{g.kv_heads} * g.head_dim;
+  const WideInt norms = spec.qk_norm ? 2 * g.head_dim : 0;
+  const WideInt biases = (spec.bias.inputs ? queries + kv : WideInt{0}) + (spec.bias.output ? hidden : WideInt{0});
+  return hidden * (2 * queries + kv) + norms + biases;
+}
+
 WideInt attention_elements(const WeightSpec& spec) {
+  if (spec.attention == AttentionKind::kGqa) return gqa_elements(spec);
   const MlaGeometry& g = spec.geometry;
   const WideInt hidden = spec.hidden, queries = WideInt{g.heads} * g.key_width(), rank = spec.q_lora_rank;
   const WideInt q = rank == 0 ? queries * hidden : rank * (hidden + 1 + queries);
   const WideInt kv = hidden * g.latent_width() + g.r + WideInt{g.heads} * g.expanded_width() * g.r;
-  return q + kv + WideInt{g.heads} * g.v * hidden;
+  const WideInt biases =
+      (spec.bias.inputs ? rank + g.latent_width() : WideInt{0}) + (spec.bias.output ? hidden : WideInt{0});
+  return q + kv + WideInt{g.heads} * g.v * hidden + biases;
 }
 
 WideInt layer_elements(const WeightSpec& spec, FfnKind kind) {
@@ -78,7 +90,14 @@ MlaPath path_of(PathChoice choice) {
   return MlaPath::kAuto;
 }
 
-StepDecision decide(const MlaGeometry& geometry, const PlanRequest& request) {
+StepDecision decide(const ModelConfig& config, const PlanRequest& request) {
+  if (config.attention == AttentionKind::kGqa) {
+    return {.form = form_name(MlaForm::kGqa),
+            .reason = "gqa: keys and values are cached as they are, there is no form to choose",
+            .absorbed_macs = {},
+            .materialised_macs = {}};
+  }
+  const MlaGeometry& geometry = config.geometry;
   const StepShape step{.new_rows = *request.new_rows, .rows_after_append = *request.cached_rows, .role = Role::kPrompt};
   return {.form = form_name(choose_form(geometry, step, path_of(request.path))),
           .reason = explain_form(geometry, step, path_of(request.path)),
@@ -116,6 +135,42 @@ Result<DType> cached_as(CacheType asked, DType stored) {
   return fail(ErrorKind::kUnsupported, "[plan] cache type {} is not supported yet, expected bf16 or f32", word(asked));
 }
 
+PlanReport describe(const ModelConfig& config) {
+  const bool gqa = config.attention == AttentionKind::kGqa;
+  const MlaGeometry& g = config.geometry;
+  PlanReport report;
+  report.family = config.family;
+  report.attention = gqa ? "gqa" : "mla";
+  report.heads = gqa ? config.gqa.heads : g.heads;
+  report.r = g.r;
+  report.p = g.p;
+  report.n = g.n;
+  report.v = g.v;
+  report.kv_heads = config.gqa.kv_heads;
+  report.head_dim = config.gqa.head_dim;
+  report.layers = config.layers;
+  report.mtp_layers = config.nextn_layers;
+  report.context_length = config.context_length;
+  report.cache_values_per_token = std::int64_t{config.cache_width()} * config.layers;
+  report.mtp_cache_values_per_token = std::int64_t{config.cache_width()} * config.nextn_layers;
+  return report;
+}
+
+/// Values of one token's keys and values in one layer: of every head, or of every group where these are what is cached.
+WideInt expanded_values(const ModelConfig& config) {
+  if (config.attention == AttentionKind::kGqa) return config.gqa.cache_width();
+  const MlaGeometry& g = config.geometry;
+  return WideInt{g.heads} * (std::int64_t{g.key_width()} + g.v);
+}
+
+void add_crossovers(const MlaGeometry& g, PlanReport& report) {
+  for (const std::int64_t cached : {512, 2048, 8192, 32768})
+    report.crossover.push_back({cached, max_absorbed_rows(g, cached)});
+  // On a cold cache the formula reads d > 2r, whatever L is; a single row is absorbed before any formula.
+  if (g.expanded_width() <= 2 * g.r) report.cold_rows = 1;
+  report.limit_rows = absorbed_rows_limit(g);
+}
+
 Result<PlanReport> make_plan(const PlanRequest& request) {
   if (request.model.empty() == request.config_file.empty()) {
     return fail(ErrorKind::kInvalidInput, "[plan] expected either a model or a config file");
@@ -145,28 +200,19 @@ Result<PlanReport> make_plan(const PlanRequest& request) {
   const Result<DType> cache = cached_as(request.cache, config->dtype);
   if (!cache.ok()) return cache.error();
 
-  const MlaGeometry& g = config->geometry;
+  PlanReport report = describe(*config);
   const auto size = static_cast<std::int64_t>(dtype_bytes(*cache));
-  PlanReport report;
-  report.family = config->family;
-  report.heads = g.heads;
-  report.r = g.r;
-  report.p = g.p;
-  report.n = g.n;
-  report.v = g.v;
-  report.layers = config->layers;
-  report.context_length = config->context_length;
   report.cache = *cache == DType::kF32 ? "f32" : "bf16";
   const auto stored = static_cast<std::int64_t>(dtype_bytes(config->dtype));
   const std::optional<std::int64_t> elements = weight_elements(weight_spec(*config), kMostBytes / stored);
-  const WideInt expanded = WideInt{g.heads} * (std::int64_t{g.key_width()} + g.v) * size * config->layers;
+  const WideInt expanded = expanded_values(*config) * size * config->layers;
   if (!elements.has_value() || expanded > kMostBytes) {
     return fail(ErrorKind::kInvalidInput,
                 "[plan] {}: the sizes multiply to more than 2^63 bytes, expected those of a model: check the "
                 "configuration",
                 source);
   }
-  report.latent_bytes_per_token = std::int64_t{g.latent_width()} * size * config->layers;
+  report.latent_bytes_per_token = report.cache_values_per_token * size;
   report.expanded_bytes_per_token = static_cast<std::int64_t>(expanded);
   report.weights_bytes = *elements * stored;
   if (!directory.empty() && has_weights(directory)) {
@@ -174,12 +220,8 @@ Result<PlanReport> make_plan(const PlanRequest& request) {
     if (!bytes.ok()) return bytes.error();
     report.weights_bytes = *bytes;
   }
-  for (const std::int64_t cached : {512, 2048, 8192, 32768})
-    report.crossover.push_back({cached, max_absorbed_rows(g, cached)});
-  // On a cold cache the formula reads d > 2r, whatever L is; a single row is absorbed before any formula.
-  if (g.expanded_width() <= 2 * g.r) report.cold_rows = 1;
-  report.limit_rows = absorbed_rows_limit(g);
-  if (request.new_rows.has_value()) report.step = decide(g, request);
+  if (config->attention == AttentionKind::kMla) add_crossovers(config->geometry, report);
+  if (request.new_rows.has_value()) report.step = decide(*config, request);
   return report;
 }
 

@@ -6,6 +6,7 @@ namespace latte {
 
 AttentionBuffers AttentionBuffers::carve(BufferCarver& carver, const StepPlan& plan, int q_lora_rank,
                                          DType activation) {
+  if (plan.form == MlaForm::kGqa) return carve_gqa(carver, plan, activation);
   const MlaGeometry& g = plan.geometry;
   const std::int64_t rows = plan.new_rows;
   const std::int64_t heads = g.heads;
@@ -25,6 +26,21 @@ AttentionBuffers AttentionBuffers::carve(BufferCarver& carver, const StepPlan& p
   }
   const int width = plan.form == MlaForm::kAbsorbed ? g.r : g.v;
   b.partial_o = carver.take(plan.max_slots() * call_rows, width, activation);
+  b.partial_sums = carver.take(1, plan.max_slots() * call_rows, activation);
+  return b;
+}
+
+AttentionBuffers AttentionBuffers::carve_gqa(BufferCarver& carver, const StepPlan& plan, DType activation) {
+  const GqaGeometry& g = plan.gqa;
+  const std::int64_t call_rows = plan.max_call_queries() * std::int64_t{g.heads};
+  AttentionBuffers b;
+  b.q_LHd = carver.take(plan.new_rows, g.query_width(), activation);
+  b.k_Lgd = carver.take(plan.new_rows, g.kv_width(), activation);
+  b.v_Lgd = carver.take(plan.new_rows, g.kv_width(), activation);
+  b.out_LHd = carver.take(plan.new_rows, g.query_width(), activation);
+  b.packed_q_GWd = carver.take(call_rows, g.head_dim, activation);
+  b.packed_out_GWd = carver.take(call_rows, g.head_dim, activation);
+  b.partial_o = carver.take(plan.max_slots() * call_rows, g.head_dim, activation);
   b.partial_sums = carver.take(1, plan.max_slots() * call_rows, activation);
   return b;
 }

@@ -35,9 +35,17 @@ struct AttentionBuffers {
   MatRef context_Wr;     ///< [rows of a call * H, r]
   MatRef out_LHv;        ///< [L, H * v]
   MatRef keys, values;   ///< materialised chunk: [H * chunk, n + p], [H * chunk, v]
+
+  // Of grouped-query attention.
+  MatRef q_LHd;                         ///< [L, H * d]
+  MatRef k_Lgd, v_Lgd;                  ///< [L, kv heads * d]
+  MatRef out_LHd;                       ///< [L, H * d]
+  MatRef packed_q_GWd, packed_out_GWd;  ///< [H * rows of a call, d]: lane after lane
+
   MatRef partial_o, partial_sums;
 
   static AttentionBuffers carve(BufferCarver& carver, const StepPlan& plan, int q_lora_rank, DType activation);
+  static AttentionBuffers carve_gqa(BufferCarver& carver, const StepPlan& plan, DType activation);
 };
 
 }  // namespace latte

@@ -12,15 +12,15 @@ namespace {
 void project(const MlaStepArgs& a) {
   const StepClass step_class = a.plan.step_class;
   if (a.weights.q_proj.empty()) {
-    const std::array down = {Projection{a.weights.q_a, a.buffers.q_latent_Lq},
-                             Projection{a.weights.kv_a, a.buffers.kv_a_Ll}};
+    const std::array down = {Projection{a.weights.q_a, a.buffers.q_latent_Lq, false, a.weights.q_a_bias},
+                             Projection{a.weights.kv_a, a.buffers.kv_a_Ll, false, a.weights.kv_a_bias}};
     a.backend.matmul({step_class, a.x_LD, down});
     a.backend.rms_norm({a.buffers.q_latent_Lq, a.weights.q_a_norm, a.latent_norm_eps, a.buffers.q_latent_Lq});
     const std::array up = {Projection{a.weights.q_b, a.buffers.q_LHk}};
     a.backend.matmul({step_class, a.buffers.q_latent_Lq, up});
   } else {
     const std::array both = {Projection{a.weights.q_proj, a.buffers.q_LHk},
-                             Projection{a.weights.kv_a, a.buffers.kv_a_Ll}};
+                             Projection{a.weights.kv_a, a.buffers.kv_a_Ll, false, a.weights.kv_a_bias}};
     a.backend.matmul({step_class, a.x_LD, both});
   }
 }
@@ -49,7 +49,7 @@ void mla_step(const MlaStepArgs& args) {
   } else {
     attend_materialised(args);
   }
-  const std::array out = {Projection{args.weights.o_proj, args.residual_LD, true}};
+  const std::array out = {Projection{args.weights.o_proj, args.residual_LD, true, args.weights.o_bias}};
   args.backend.matmul({args.plan.step_class, args.buffers.out_LHv, out});
 }
 

@@ -33,6 +33,15 @@ MlaPath path_of(PathChoice choice) {
   return MlaPath::kAuto;
 }
 
+/// A model without a latent has no form to force.
+Status check_path(PathChoice path, const ModelConfig& config) {
+  if (config.attention == AttentionKind::kMla || path == PathChoice::kAuto) return {};
+  return fail(
+      ErrorKind::kUnsupported,
+      "[open] --mla-path {} with family {}, whose attention is grouped-query and has one form: leave it at auto",
+      word(path), config.family);
+}
+
 /// What rows of a model are cached as on this device.
 Result<DType> cache_type(CacheType asked, DType compute, const BackendInfo& device) {
   const std::vector<DType>& offered = device.cache_dtypes;
@@ -148,7 +157,7 @@ void fill_info(const EngineOptions& options, OpenModel& open) {
   info.has_mtp = open.model.has_mtp();
   info.parameters = report.parameters;
   info.weight_bytes = report.bytes;
-  info.cache_bytes_per_token = std::int64_t{config.geometry.latent_width()} * config.layers *
+  info.cache_bytes_per_token = std::int64_t{config.cache_width()} * config.layers *
                                static_cast<std::int64_t>(dtype_bytes(open.sequence.cache_dtype));
   info.stop_ids.assign(config.eos_ids.begin(), config.eos_ids.end());
   info.sampling = suggested_sampling(config.generation, info.model_directory, info.warnings);
@@ -211,6 +220,8 @@ Result<std::shared_ptr<OpenModel>> open_model(const EngineOptions& options, cons
   if (!model.ok()) return model.error();
   const auto open = std::make_shared<OpenModel>(std::move(*model));
   open->info.model_directory = options.model;
+
+  if (Status fits = check_path(options.path, open->model.config); !fits.ok()) return fits.error();
 
   const DType compute = compute_type(options.compute, open->model);
   Result<std::unique_ptr<Backend>> backend =

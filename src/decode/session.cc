@@ -52,7 +52,9 @@ PathCounts difference(const PathCounters& now, const PathCounters& before) {
   return {.absorbed_steps = now.absorbed_steps - before.absorbed_steps,
           .absorbed_rows = now.absorbed_rows - before.absorbed_rows,
           .materialised_steps = now.materialised_steps - before.materialised_steps,
-          .materialised_rows = now.materialised_rows - before.materialised_rows};
+          .materialised_rows = now.materialised_rows - before.materialised_rows,
+          .gqa_steps = now.gqa_steps - before.gqa_steps,
+          .gqa_rows = now.gqa_rows - before.gqa_rows};
 }
 
 }  // namespace

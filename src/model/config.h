@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "backend/backend.h"
 #include "io/json_file.h"
 #include "latte/error.h"
 #include "plan/geometry.h"
@@ -26,10 +27,28 @@ struct YarnConfig {
   bool truncate = true;                    ///< round the ramp's bounds to whole dimensions
 };
 
+/// Llama 3's scaling: slow rotations are slowed by `factor`, fast ones kept, those between blended.
+struct Llama3Config {
+  double factor = 8;
+  double low_freq_factor = 1;
+  double high_freq_factor = 4;
+  double original_max = 8192;
+};
+
+/// LongRoPE: each rotation is slowed by its own factor, of one list up to original_max positions and of another beyond.
+struct LongRopeConfig {
+  std::vector<double> short_factor, long_factor;  ///< [width / 2]
+  double original_max = 0;
+  double magnitude = 1;  ///< of cos and sin, with either list
+};
+
 struct RopeConfig {
   double theta = 10000;
   bool interleave = true;  ///< pairs (0,1), (2,3), ...; false: halves
+  // At most one of these.
   std::optional<YarnConfig> yarn;
+  std::optional<Llama3Config> llama3;
+  std::optional<LongRopeConfig> longrope;
 };
 
 enum class RouterScoring : std::uint8_t { kSigmoid, kSoftmax };
@@ -44,6 +63,8 @@ struct MoeConfig {
   double scaling = 1;
   bool norm_topk_prob = true;
   RouterScoring scoring = RouterScoring::kSigmoid;
+  GroupScore group_score = GroupScore::kTop2Sum;  ///< how the best topk_group of n_group groups are found
+  bool bias = true;                               ///< e_score_correction_bias takes part in the choice
 };
 
 /// What generation_config.json suggests; absent where it says nothing.
@@ -56,7 +77,7 @@ struct GenerationDefaults {
 
 /// A model's configuration, checked and with every default filled in. Plain data.
 struct ModelConfig {
-  std::string family;      ///< the family whose mathematics apply: "deepseek_v3"
+  std::string family;      ///< the family whose mathematics apply: "deepseek_v3" (src/model/families)
   std::string model_type;  ///< as the file says; may be empty
   std::vector<std::string> architectures;
   DType dtype = DType::kBf16;  ///< torch_dtype / dtype: what released weights are stored in
@@ -67,20 +88,31 @@ struct ModelConfig {
   int moe_intermediate = 0;  ///< width of one expert
   int layers = 0;
   int nextn_layers = 0;  ///< num_nextn_predict_layers: MTP layers the file promises
-  MlaGeometry geometry;
-  int q_lora_rank = 0;  ///< 0: one q_proj
+  AttentionKind attention = AttentionKind::kMla;
+  MlaGeometry geometry;  ///< of MLA
+  int q_lora_rank = 0;   ///< 0: one q_proj
+  GqaGeometry gqa;       ///< of GQA
+  bool qk_norm = false;  ///< GQA: RMSNorm of each query and key head before rope
+  AttentionBias attention_bias;
   RopeConfig rope;
   MoeConfig moe;
   std::vector<FfnKind> layer_kinds;      ///< [layers]
   FfnKind nextn_kind = FfnKind::kDense;  ///< of the MTP layers
-  double rms_norm_eps = 1e-6;            ///< input, post-attention and final norms
-  double latent_norm_eps = 1e-6;         ///< q_a_layernorm and kv_a_layernorm: not rms_norm_eps in this family
+  double rms_norm_eps = 1e-6;            ///< input, post-attention and final norms, of the stream as it is kept
+  double latent_norm_eps = 1e-6;         ///< q_a_layernorm and kv_a_layernorm: 1e-6 whatever rms_norm_eps says
+  double embedding_scale = 1;            ///< multiplies embeddings on their way into the residual stream
+  double final_norm_scale = 1;           ///< multiplies the final norm's output, so the hidden rows and the head see it
   bool tie_word_embeddings = false;
   int context_length = 0;  ///< max_position_embeddings
 
   std::optional<int> bos_id;
   std::vector<int> eos_ids;  ///< any of them ends a text; generation_config.json overrides config.json
   GenerationDefaults generation;
+
+  /// Width of what rope turns: p, or a whole head of GQA.
+  int rope_width() const { return attention == AttentionKind::kGqa ? gqa.head_dim : geometry.p; }
+  /// Values that one token caches in one layer: r + p, or keys and values of every group.
+  int cache_width() const { return attention == AttentionKind::kGqa ? gqa.cache_width() : geometry.latent_width(); }
 };
 
 /// Reads `directory`/config.json, and generation_config.json when it is there.

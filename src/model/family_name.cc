@@ -3,7 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
+#include <limits>
 #include <vector>
 
 #include "base/fail.h"
@@ -12,19 +12,22 @@
 namespace latte {
 namespace {
 
-struct KnownName {
-  std::string_view word;  // a model_type or an architecture
-  std::string_view family;
-};
-
-constexpr std::array kKnownNames = {
-    KnownName{"deepseek_v3", "deepseek_v3"},
-    KnownName{"kimi_k2", "deepseek_v3"},
-    KnownName{"joyai_llm_flash", "deepseek_v3"},
-    KnownName{"DeepseekV3ForCausalLM", "deepseek_v3"},
-};
-
 constexpr std::size_t kLongestName = 64;  // longer words are nobody's family; keeps the comparison cheap
+
+std::string_view first_of(std::span<const std::string> architectures) {
+  return architectures.empty() ? std::string_view() : std::string_view(architectures[0]);
+}
+
+/// The entry of a list one of whose words is said; model_type goes before architecture.
+template <class Entry>
+const Entry* entry_of(std::span<const Entry> entries, std::string_view model_type, std::string_view architecture) {
+  for (const std::string_view said : {model_type, architecture}) {
+    for (const Entry& entry : entries) {
+      if (std::find(entry.words.begin(), entry.words.end(), said) != entry.words.end()) return &entry;
+    }
+  }
+  return nullptr;
+}
 
 }  // namespace
 
@@ -43,30 +46,44 @@ int edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-Result<std::string> resolve_family(std::string_view model_type, std::span<const std::string> architectures,
-                                   std::string_view source) {
-  const std::string_view architecture = architectures.empty() ? std::string_view() : std::string_view(architectures[0]);
-  for (const std::string_view word : {model_type, architecture}) {
-    for (const KnownName& known : kKnownNames) {
-      if (known.word == word) return std::string(known.family);
+Result<const Family*> resolve_family(std::string_view model_type, std::span<const std::string> architectures,
+                                     std::string_view source) {
+  const std::string_view architecture = first_of(architectures);
+  if (const Family* known = entry_of(families(), model_type, architecture); known != nullptr) return known;
+  const std::string_view asked = (model_type.empty() ? architecture : model_type).substr(0, kLongestName);
+  std::string_view nearest;
+  int least = std::numeric_limits<int>::max();
+  for (const Family& family : families()) {
+    for (const std::string_view word : family.words) {
+      const int distance = edit_distance(asked, word);
+      if (distance >= least) continue;
+      least = distance;
+      nearest = word;
     }
   }
-  const std::string_view asked = (model_type.empty() ? architecture : model_type).substr(0, kLongestName);
-  const auto nearest =
-      std::min_element(kKnownNames.begin(), kKnownNames.end(), [asked](const KnownName& a, const KnownName& b) {
-        return edit_distance(asked, a.word) < edit_distance(asked, b.word);
-      });
   // A word that shares less than half its letters with any name resembles none.
   std::string known;
-  if (edit_distance(asked, nearest->word) * 2 <= static_cast<int>(std::max(asked.size(), nearest->word.size()))) {
-    known = fmt::format("the nearest is \"{}\"", nearest->word);
+  if (least * 2 <= static_cast<int>(std::max(asked.size(), nearest.size()))) {
+    known = fmt::format("the nearest is \"{}\"", nearest);
   } else {
-    std::vector<std::string_view> words;
-    for (const KnownName& name : kKnownNames) words.push_back(name.word);
-    known = fmt::format("it knows {}", fmt::join(words, ", "));
+    std::vector<std::string_view> names;
+    for (const Family& family : families()) names.push_back(family.name);
+    known = fmt::format("it knows {}", fmt::join(names, ", "));
   }
   return fail(ErrorKind::kUnsupported, "{}: model_type {} (architecture {}) is not a family latte knows; {}", source,
               quote_name(model_type), quote_name(architecture), known);
+}
+
+Status refuse_known(std::string_view model_type, std::span<const std::string> architectures, std::string_view source) {
+  const std::string_view architecture = first_of(architectures);
+  if (entry_of(families(), model_type, {}) != nullptr) return {};
+  const RefusedFamily* refused = entry_of(refused_families(), model_type, architecture);
+  if (refused == nullptr) return {};
+  return fail(ErrorKind::kUnsupported,
+              "{}: model_type {} (architecture {}) is family {}, which latte does not run: {}; the nearest that it "
+              "runs is \"{}\"",
+              source, quote_name(model_type), quote_name(architecture), refused->name, refused->reason,
+              refused->nearest);
 }
 
 }  // namespace latte

@@ -11,7 +11,7 @@ RouteArgs route_args(const LayerArgs& a) {
   return {.logits_LE = a.buffers.router_LE,
           .bias_1E = a.weights.ffn.router_bias,
           .score = sigmoid ? RouterScore::kSigmoid : RouterScore::kSoftmax,
-          .group_score = GroupScore::kTop2Sum,
+          .group_score = moe.group_score,
           .groups = moe.n_group,
           .top_groups = moe.topk_group,
           .top_k = moe.top_k,

@@ -1,5 +1,6 @@
 #include "model/key_reader.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/contract.h"
@@ -44,6 +45,14 @@ int KeyReader::integer_or_none(const char* key, int otherwise, int none, int lea
   return integer(key, otherwise, least, most);
 }
 
+int KeyReader::size(const char* key, int otherwise, int most) {
+  if (otherwise == 0 && find(key) == nullptr) {
+    refuse(key, has(key) ? "null" : "nothing", fmt::format("an integer from 1 to {}", most));
+    return 1;
+  }
+  return std::max(1, integer(key, otherwise, 1, most));
+}
+
 double KeyReader::number(const char* key, double otherwise, double most, bool zero_allowed) {
   const Json* value = find(key);
   if (value == nullptr) return otherwise;
@@ -78,6 +87,37 @@ std::string KeyReader::text(const char* key, std::string otherwise) {
   if (value->is_string()) return value->get<std::string>();
   refuse(key, brief_json(*value), "a string");
   return otherwise;
+}
+
+std::vector<double> KeyReader::positives(const char* key, std::size_t count, double most) {
+  const Json* list = find(key);
+  const bool fits = list != nullptr && list->is_array() && list->size() == count &&
+                    std::all_of(list->begin(), list->end(), [most](const Json& value) {
+                      return value.is_number() && value.get<double>() > 0 && value.get<double>() <= most;
+                    });
+  if (fits) return list->get<std::vector<double>>();
+  const std::string arrived = list == nullptr    ? "nothing"
+                              : list->is_array() ? fmt::format("{} entries", list->size())
+                                                 : brief_json(*list);
+  refuse(key, arrived, fmt::format("a list of {} numbers above 0", count));
+  return std::vector<double>(count, 1.0);
+}
+
+std::string KeyReader::one_of(const char* key, std::initializer_list<const char*> words) {
+  const std::string word = text(key, *words.begin());
+  std::string expected;
+  for (const char* known : words) {
+    if (word == known) return word;
+    const bool last = known == *(words.end() - 1);
+    expected += fmt::format("{}{}", expected.empty() ? "" : last ? " or " : ", ", quote_name(known));
+  }
+  refuse(key, quote_name(word), expected, ErrorKind::kUnsupported);
+  return *words.begin();
+}
+
+void KeyReader::only(const char* key, bool state) {
+  if (boolean(key, state) != state)
+    refuse(key, state ? "false" : "true", state ? "true" : "false", ErrorKind::kUnsupported);
 }
 
 }  // namespace latte

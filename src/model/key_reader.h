@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "io/json_file.h"
 #include "latte/error.h"
@@ -19,6 +21,8 @@ class KeyReader {
   KeyReader(const Json& object, std::string_view source, std::string prefix = "");
 
   int integer(const char* key, int otherwise, int least, int most);
+  /// A number of things, from 1 to `most`; `otherwise` 0 means that the key must be there.
+  int size(const char* key, int otherwise, int most);
   /// Null, unlike missing, means "none".
   int integer_or_none(const char* key, int otherwise, int none, int least, int most);
   /// A number above 0 and at most `most`.
@@ -27,9 +31,18 @@ class KeyReader {
   double non_negative(const char* key, double otherwise, double most);
   bool boolean(const char* key, bool otherwise);
   std::string text(const char* key, std::string otherwise);
+  /// A list of exactly `count` numbers above 0 and at most `most`; it must be there.
+  std::vector<double> positives(const char* key, std::size_t count, double most);
+  /// One of `words`, the first where the key is missing; another one is refused, naming these.
+  std::string one_of(const char* key, std::initializer_list<const char*> words);
+  /// What the family has in one state only: refuses a boolean key that says otherwise.
+  void only(const char* key, bool state);
 
   /// nullptr when the key is missing or null.
   const Json* find(const char* key) const;
+  /// Whether the key is there, even as null.
+  bool has(const char* key) const { return object_.contains(key); }
+  const std::string& source() const { return source_; }
 
   /// Keeps the first error only: `key "x": arrived ..., expected ...`.
   void refuse(const char* key, std::string_view arrived, std::string_view expected,

@@ -13,7 +13,7 @@ struct LayerArgs {
   const Model& model;
   const StepPlan& plan;
   const LayerWeights& weights;
-  KeyRows latent;  ///< the layer's cache with the step's rows
+  KeyRows cached;  ///< the layer's cache with the step's rows
   const LayerBuffers& buffers;
 };
 

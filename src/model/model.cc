@@ -4,6 +4,7 @@
 
 #include "io/checkpoint.h"
 #include "model/fingerprint.h"
+#include "model/rope.h"
 #include "weights/loader.h"
 
 namespace latte {
@@ -11,18 +12,20 @@ namespace latte {
 Result<Model> load_model(const std::string& directory) {
   Result<ModelConfig> config = load_config(directory);
   if (!config.ok()) return config.error();
+  return load_model(directory, std::move(*config));
+}
+
+Result<Model> load_model(const std::string& directory, ModelConfig config) {
   const Result<Json> facts = read_json_file(directory + "/config.json");
   if (!facts.ok()) return facts.error();
   Result<Checkpoint> checkpoint = Checkpoint::open(directory);
   if (!checkpoint.ok()) return checkpoint.error();
-  Result<ModelWeights> weights = load_weights(std::move(*checkpoint), weight_spec(*config));
+  Result<ModelWeights> weights = load_weights(std::move(*checkpoint), weight_spec(config));
   if (!weights.ok()) return weights.error();
-  Model model{.config = std::move(*config),
+  Model model{.config = std::move(config),
               .weights = std::move(*weights),
-              .rope = {},
               .softmax_scale = 1,
               .config_digest = config_digest(*facts)};
-  model.rope = rope_table(model.config.rope, model.config.geometry.p);
   model.softmax_scale = softmax_scale(model.config);
   return model;
 }

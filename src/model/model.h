@@ -5,17 +5,15 @@
 #include "io/checksum.h"
 #include "latte/error.h"
 #include "model/config.h"
-#include "model/rope.h"
 #include "weights/model_weights.h"
 
 namespace latte {
 
-/// A loaded model: configuration, weights (mapped where the type allows) and what follows from them. Read-only after
+/// A loaded model: configuration, weights (mapped where the type allows) and the factor of q.k. Read-only after
 /// load, so that any number of sequences may share it.
 struct Model {
   ModelConfig config;
   ModelWeights weights;
-  RopeTable rope;
   double softmax_scale = 1;
   Digest config_digest;  ///< what config.json says, see fingerprint.h
 
@@ -24,5 +22,8 @@ struct Model {
 
 /// Loads a model directory (config.json, safetensors). Errors name file and tensor or key.
 Result<Model> load_model(const std::string& directory);
+
+/// The same with a configuration of the caller's instead of the folder's own.
+Result<Model> load_model(const std::string& directory, ModelConfig config);
 
 }  // namespace latte

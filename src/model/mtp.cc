@@ -18,11 +18,12 @@ MtpSequence::MtpSequence(const Model& model, Backend& backend, const SequenceOpt
     : model_(&model),
       backend_(&backend),
       path_(options.path),
-      cache_(backend, 1, model.config.geometry.latent_width(), options.cache_dtype,
+      cache_(backend, 1, model.config.cache_width(), options.cache_dtype,
              options.context > 0 ? options.context : model.config.context_length),
       scratch_(std::move(scratch)),
       results_(backend),
-      queue_(backend) {
+      queue_(backend),
+      rope_(rope_table(model.config.rope, model.config.rope_width(), cache_.capacity())) {
   expects(model.has_mtp(), "the model has an MTP layer");
 }
 
@@ -38,7 +39,7 @@ Result<StepResult> MtpSequence::step(std::span<const TokenId> next_ids, ConstMat
   if (Status fits = check_ids(next_ids, config.vocab, first, cache_.capacity()); !fits.ok()) return fits.error();
   if (Status room = cache_.reserve(first + rows); !room.ok()) return room.error();
 
-  plan_step(config.geometry, first, rows, role, path_, plan_);
+  plan_model_step(config, first, rows, role, path_, plan_);
   BufferCarver scratch_size(nullptr), results_size(nullptr);
   LayerBuffers::carve(scratch_size, plan_, config, activation, true);
   ResultBuffers::carve(results_size, rows, width, config.vocab, wanted, activation);
@@ -56,7 +57,7 @@ Result<StepResult> MtpSequence::step(std::span<const TokenId> next_ids, ConstMat
   if (Status room = results_.fit(results_size.used()); !room.ok()) return room.error();
   BufferCarver carver(results_.base());
   const ResultBuffers results = ResultBuffers::carve(carver, rows, width, config.vocab, wanted, activation);
-  upload_angles(model_->rope, first, *backend_, buffers, angles_);
+  upload_angles(rope_, first, *backend_, buffers, angles_);
   layer({*backend_, *model_, plan_, weights.layer, cache_.layer_rows(0, first + rows), buffers});
   if (Status finite = check_finite(*backend_, buffers.x_LD, first, "the MTP layer"); !finite.ok())
     return finite.error();

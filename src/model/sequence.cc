@@ -12,10 +12,11 @@ ModelSequence::ModelSequence(const Model& model, Backend& backend, const Sequenc
     : model_(&model),
       backend_(&backend),
       path_(options.path),
-      cache_(backend, model.config.layers, model.config.geometry.latent_width(), options.cache_dtype,
+      cache_(backend, model.config.layers, model.config.cache_width(), options.cache_dtype,
              options.context > 0 ? options.context : model.config.context_length),
       scratch_(std::make_shared<StepMemory>(backend)),
-      kept_(backend) {}
+      kept_(backend),
+      rope_(rope_table(model.config.rope, model.config.rope_width(), cache_.capacity())) {}
 
 Result<StepResult> ModelSequence::step(std::span<const TokenId> ids, Role role, LogitsWanted wanted) {
   const ModelConfig& config = model_->config;
@@ -26,7 +27,7 @@ Result<StepResult> ModelSequence::step(std::span<const TokenId> ids, Role role, 
   if (Status fits = check_ids(ids, config.vocab, first, cache_.capacity()); !fits.ok()) return fits.error();
   if (Status room = cache_.reserve(first + rows); !room.ok()) return room.error();
 
-  plan_step(config.geometry, first, rows, role, path_, plan_);
+  plan_model_step(config, first, rows, role, path_, plan_);
   if (on_plan_) on_plan_(plan_);
   BufferCarver scratch_size(nullptr), kept_size(nullptr);
   LayerBuffers::carve(scratch_size, plan_, config, activation, false);
@@ -37,8 +38,8 @@ Result<StepResult> ModelSequence::step(std::span<const TokenId> ids, Role role, 
   const LayerBuffers buffers = LayerBuffers::carve(scratch, plan_, config, activation, false);
   const ResultBuffers results = ResultBuffers::carve(kept, rows, config.hidden, config.vocab, wanted, activation);
 
-  backend_->embed({weights.embed, ids, buffers.x_LD});
-  upload_angles(model_->rope, first, *backend_, buffers, angles_);
+  backend_->embed({weights.embed, ids, buffers.x_LD, config.embedding_scale});
+  upload_angles(rope_, first, *backend_, buffers, angles_);
   for (int i = 0; i < config.layers; ++i) {
     layer({*backend_, *model_, plan_, weights.layers[static_cast<std::size_t>(i)], cache_.layer_rows(i, first + rows),
            buffers});

@@ -10,6 +10,7 @@
 #include "kv/latent_cache.h"
 #include "model/layer.h"
 #include "model/model.h"
+#include "model/rope.h"
 #include "model/step_memory.h"
 #include "model/timeline.h"
 
@@ -53,6 +54,7 @@ class ModelSequence : public Timeline {
   StepPlan plan_;
   std::shared_ptr<StepMemory> scratch_;
   StepMemory kept_;  // hidden rows and logits: what outlives the step
+  RopeTable rope_;
   std::vector<double> angles_;
   std::vector<float> logits_;
 };
@@ -97,6 +99,7 @@ class MtpSequence : public MtpTimeline {
   StepMemory results_;
   StepMemory queue_;
   int queue_rows_ = 0;
+  RopeTable rope_;
   std::vector<double> angles_;
   std::vector<float> logits_;
 };

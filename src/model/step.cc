@@ -23,6 +23,15 @@ Status check_ids(std::span<const TokenId> ids, int vocab, int length, int contex
   return {};
 }
 
+void plan_model_step(const ModelConfig& config, int rows_before, int new_rows, Role role, MlaPath path,
+                     StepPlan& plan) {
+  if (config.attention == AttentionKind::kGqa) {
+    plan_step(config.gqa, rows_before, new_rows, role, plan);
+  } else {
+    plan_step(config.geometry, rows_before, new_rows, role, path, plan);
+  }
+}
+
 void upload_angles(const RopeTable& rope, int first, Backend& backend, const LayerBuffers& buffers,
                    std::vector<double>& angles) {
   const std::size_t pairs = rope.inv_freq.size();

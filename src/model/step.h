@@ -4,12 +4,16 @@
 #include <vector>
 
 #include "model/layer.h"
+#include "model/rope.h"
 #include "model/timeline.h"
 
 namespace latte {
 
 /// Every id inside the vocabulary, at least one, and room for them after `length` rows of `context`.
 Status check_ids(std::span<const TokenId> ids, int vocab, int length, int context);
+
+/// plan_step for the attention that the model has.
+void plan_model_step(const ModelConfig& config, int rows_before, int new_rows, Role role, MlaPath path, StepPlan& plan);
 
 /// Fills cos and sin [L, p/2] for positions first .. first + L - 1 from the rope table, through the host scratch
 /// `angles`.

@@ -9,8 +9,8 @@ LayerBuffers LayerBuffers::carve(BufferCarver& carver, const StepPlan& plan, con
   b.x_LD = carver.take(rows, config.hidden, activation);
   b.normed_LD = carver.take(rows, config.hidden, activation);
   if (joins) b.joined_L2D = carver.take(rows, 2 * std::int64_t{config.hidden}, activation);
-  b.cos_Lp = carver.take(rows, plan.geometry.p / 2, activation);
-  b.sin_Lp = carver.take(rows, plan.geometry.p / 2, activation);
+  b.cos_Lp = carver.take(rows, config.rope_width() / 2, activation);
+  b.sin_Lp = carver.take(rows, config.rope_width() / 2, activation);
   b.attention = AttentionBuffers::carve(carver, plan, config.q_lora_rank, activation);
   if (config.moe.experts > 0) {
     b.router_LE = carver.take(rows, config.moe.experts, activation);

@@ -9,13 +9,17 @@
 
 namespace latte {
 
-/// The two equal forms of Multi-head Latent Attention (spec: DeepSeek-V2, section 2.1).
+/// The two equal forms of Multi-head Latent Attention (spec: DeepSeek-V2, section 2.1), and what a model without a
+/// latent does, where there is nothing to choose.
 enum class MlaForm {
   kAbsorbed,      ///< attend to the latent rows; queries and contexts go through W_UK and W_UV
   kMaterialised,  ///< expand the latent rows to keys and values first
+  kGqa,           ///< keys and values are what is cached
 };
 
-constexpr const char* form_name(MlaForm form) { return form == MlaForm::kAbsorbed ? "absorbed" : "materialised"; }
+constexpr const char* form_name(MlaForm form) {
+  return form == MlaForm::kAbsorbed ? "absorbed" : form == MlaForm::kMaterialised ? "materialised" : "gqa";
+}
 
 /// What a step looks like to the choice of form: L new rows of one sequence, T cached rows after this step's append (T
 /// >= L).

@@ -18,7 +18,8 @@ struct AttendCall {
 
 /// Everything about a step that arithmetic can decide: made once a step, read by every layer, printable.
 struct StepPlan {
-  MlaGeometry geometry;
+  MlaGeometry geometry;  ///< of latent attention
+  GqaGeometry gqa;       ///< of grouped-query attention, where the form is that
   Role role = Role::kPrompt;
   StepClass step_class = StepClass::kPrompt;
   MlaPath path = MlaPath::kAuto;
@@ -37,11 +38,15 @@ struct StepPlan {
 /// Latent rows that the materialised form expands at a time.
 inline constexpr int kExpandRows = 256;
 
-/// Packed values (rows x latent width) that one absorbed call of a prompt-class step may hold: bounds the workspace.
+/// Packed values (rows x key width) that one absorbed or GQA call of a prompt-class step may hold: bounds the
+/// workspace.
 inline constexpr std::int64_t kPackedValuesPerCall = 1 << 20;
 
 /// Plans a step of `new_rows` rows on top of `rows_before`. Reuses the plan's memory.
 void plan_step(const MlaGeometry& geometry, int rows_before, int new_rows, Role role, MlaPath path, StepPlan& plan);
+
+/// The same for grouped-query attention, whose keys are divided by the same rule: no form to choose.
+void plan_step(const GqaGeometry& geometry, int rows_before, int new_rows, Role role, StepPlan& plan);
 
 /// The plan in one line: form, reason, calls, chunks.
 std::string explain(const StepPlan& plan);

@@ -58,7 +58,8 @@ class Loader {
   void load_main();
   void load_mtp();
   LayerWeights load_layer(const std::string& prefix, FfnKind kind);
-  MlaWeights load_attention(const std::string& prefix);
+  MlaWeights load_mla(const std::string& prefix);
+  GqaWeights load_gqa(const std::string& prefix);
   FfnWeights load_ffn(const std::string& prefix, FfnKind kind);
   ExpertWeights load_block(const std::string& prefix, std::int64_t width);
   std::vector<ExpertWeights> load_experts(const std::string& prefix);
@@ -121,6 +122,9 @@ Result<ModelWeights> Loader::run() {
 void Loader::load_main() {
   weights_.embed = matrix(root_ + std::string(names::kEmbed), spec_.vocab, spec_.hidden, "vocab, D");
   weights_.norm = vector(root_ + std::string(names::kNorm), spec_.hidden, "D");
+  if (!error_ && spec_.final_norm_scale != 1) {
+    for (float& weight : weights_.copies.back()) weight = static_cast<float>(weight * spec_.final_norm_scale);
+  }
   weights_.head = spec_.tie_word_embeddings
                       ? weights_.embed
                       : matrix(root_ + std::string(names::kHead), spec_.vocab, spec_.hidden, "vocab, D");
@@ -130,13 +134,36 @@ void Loader::load_main() {
 }
 
 LayerWeights Loader::load_layer(const std::string& prefix, FfnKind kind) {
+  const bool gqa = spec_.attention == AttentionKind::kGqa;
   return {.input_norm = vector(prefix + std::string(names::kInputNorm), spec_.hidden, "D"),
           .post_attention_norm = vector(prefix + std::string(names::kPostAttentionNorm), spec_.hidden, "D"),
-          .attention = load_attention(prefix),
+          .attention = gqa ? MlaWeights{} : load_mla(prefix),
+          .gqa = gqa ? load_gqa(prefix) : GqaWeights{},
           .ffn = load_ffn(prefix, kind)};
 }
 
-MlaWeights Loader::load_attention(const std::string& prefix) {
+GqaWeights Loader::load_gqa(const std::string& prefix) {
+  const GqaGeometry& g = spec_.gqa;
+  const auto name = [&](std::string_view part) { return prefix + std::string(part); };
+  GqaWeights gqa;
+  gqa.q_proj = matrix(name(names::kQ), g.query_width(), spec_.hidden, "H*d, D");
+  gqa.k_proj = matrix(name(names::kK), g.kv_width(), spec_.hidden, "kv heads*d, D");
+  gqa.v_proj = matrix(name(names::kV), g.kv_width(), spec_.hidden, "kv heads*d, D");
+  gqa.o_proj = matrix(name(names::kO), spec_.hidden, g.query_width(), "D, H*d");
+  if (spec_.qk_norm) {
+    gqa.q_norm = vector(name(names::kQNorm), g.head_dim, "d");
+    gqa.k_norm = vector(name(names::kKNorm), g.head_dim, "d");
+  }
+  if (spec_.bias.inputs) {
+    gqa.q_bias = vector(name(names::kQBias), g.query_width(), "H*d");
+    gqa.k_bias = vector(name(names::kKBias), g.kv_width(), "kv heads*d");
+    gqa.v_bias = vector(name(names::kVBias), g.kv_width(), "kv heads*d");
+  }
+  if (spec_.bias.output) gqa.o_bias = vector(name(names::kOBias), spec_.hidden, "D");
+  return gqa;
+}
+
+MlaWeights Loader::load_mla(const std::string& prefix) {
   const MlaGeometry& g = spec_.geometry;
   const auto name = [&](std::string_view part) { return prefix + std::string(part); };
   const std::int64_t query_rows = std::int64_t{g.heads} * g.key_width();
@@ -151,6 +178,11 @@ MlaWeights Loader::load_attention(const std::string& prefix) {
   mla.kv_a = matrix(name(names::kKvA), g.latent_width(), spec_.hidden, "r+p, D");
   mla.kv_a_norm = vector(name(names::kKvANorm), g.r, "r");
   mla.o_proj = matrix(name(names::kO), spec_.hidden, std::int64_t{g.heads} * g.v, "D, H*v");
+  if (spec_.bias.inputs) {
+    if (spec_.q_lora_rank > 0) mla.q_a_bias = vector(name(names::kQABias), spec_.q_lora_rank, "rq");
+    mla.kv_a_bias = vector(name(names::kKvABias), g.latent_width(), "r+p");
+  }
+  if (spec_.bias.output) mla.o_bias = vector(name(names::kOBias), spec_.hidden, "D");
 
   const TensorView* bias = weights_.checkpoint.find(name(names::kKvBBias));
   if (bias != nullptr && !error_) {
@@ -370,7 +402,7 @@ void Loader::write_report() {
              tensors[i].name, tensors[i].file);
   }
   report.layers = static_cast<int>(weights_.layers.size());
-  report.folded_layers = report.layers;
+  report.folded_layers = spec_.attention == AttentionKind::kMla ? report.layers : 0;
   report.mtp_present = !weights_.mtp.empty();
   if (report.mtp_present) {
     const std::string count = fmt::format("{} layer{}", weights_.mtp.size(), weights_.mtp.size() == 1 ? "" : "s");
@@ -390,8 +422,12 @@ void Loader::write_report() {
   report.stored_dtype = std::max_element(bytes_by_dtype.begin(), bytes_by_dtype.end(), by_bytes)->first;
   const MlaGeometry& g = spec_.geometry;
   const std::int64_t element_bytes = report.stored_dtype == DType::kF32 ? 4 : 2;
-  report.expanded_bytes_per_token = element_bytes * report.layers * g.heads * (g.key_width() + g.v);
-  report.latent_bytes_per_token = element_bytes * report.layers * g.latent_width();
+  report.latent_bytes_per_token = element_bytes * report.layers * spec_.cache_width();
+  report.mtp_cache_bytes_per_token =
+      element_bytes * static_cast<std::int64_t>(weights_.mtp.size()) * spec_.cache_width();
+  report.expanded_bytes_per_token = spec_.attention == AttentionKind::kMla
+                                        ? element_bytes * report.layers * g.heads * (g.key_width() + g.v)
+                                        : report.latent_bytes_per_token;
 }
 
 }  // namespace

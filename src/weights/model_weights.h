@@ -15,15 +15,25 @@ namespace latte {
 
 /// One MLA layer: either q_proj, or q_a, q_a_norm and q_b.
 struct MlaWeights {
-  ConstMatRef q_proj;     ///< [H*(n+p), D]
-  ConstMatRef q_a;        ///< [rq, D]
-  ConstMatRef q_a_norm;   ///< [1, rq]
-  ConstMatRef q_b;        ///< [H*(n+p), rq]
-  ConstMatRef kv_a;       ///< [r+p, D]
-  ConstMatRef kv_a_norm;  ///< [1, r]
-  ConstStackRef w_uk;     ///< [H, n, r]
-  ConstStackRef w_uv;     ///< [H, v, r]
-  ConstMatRef o_proj;     ///< [D, H*v]
+  ConstMatRef q_proj;                       ///< [H*(n+p), D]
+  ConstMatRef q_a;                          ///< [rq, D]
+  ConstMatRef q_a_norm;                     ///< [1, rq]
+  ConstMatRef q_b;                          ///< [H*(n+p), rq]
+  ConstMatRef kv_a;                         ///< [r+p, D]
+  ConstMatRef kv_a_norm;                    ///< [1, r]
+  ConstStackRef w_uk;                       ///< [H, n, r]
+  ConstStackRef w_uv;                       ///< [H, v, r]
+  ConstMatRef o_proj;                       ///< [D, H*v]
+  ConstMatRef q_a_bias, kv_a_bias, o_bias;  ///< [1, out], F32; empty without attention_bias
+};
+
+/// One layer of grouped-query attention.
+struct GqaWeights {
+  ConstMatRef q_proj;                          ///< [H*d, D]
+  ConstMatRef k_proj, v_proj;                  ///< [G*d, D], G key and value heads
+  ConstMatRef o_proj;                          ///< [D, H*d]
+  ConstMatRef q_norm, k_norm;                  ///< [1, d], over each head; empty in families without them
+  ConstMatRef q_bias, k_bias, v_bias, o_bias;  ///< [1, out], F32; empty in families without them
 };
 
 /// The feed-forward half: dense, or router, experts and perhaps a shared expert.
@@ -39,7 +49,8 @@ struct FfnWeights {
 struct LayerWeights {
   ConstMatRef input_norm;           ///< [1, D]
   ConstMatRef post_attention_norm;  ///< [1, D]
-  MlaWeights attention;
+  MlaWeights attention;             ///< of a model with latent attention
+  GqaWeights gqa;                   ///< of the others
   FfnWeights ffn;
 };
 
@@ -64,7 +75,7 @@ struct LoadReport {
   std::int64_t used = 0;  ///< tensors of the checkpoint in use
   std::vector<DroppedTensor> dropped;
   int layers = 0;
-  int folded_layers = 0;  ///< layers whose kv_b_proj is split for the absorbed form, MTP layers not counted
+  int folded_layers = 0;  ///< layers whose kv_b_proj is split for the absorbed form, MTP layers not counted; 0: GQA
   bool mtp_present = false;
   std::string mtp_reason;             ///< "1 layer", or why there is none
   bool mtp_incomplete = false;        ///< a layer was left out because one of its tensors is missing
@@ -75,7 +86,8 @@ struct LoadReport {
   DType stored_dtype = DType::kBf16;  ///< what most bytes are stored in
   std::int64_t expanded_bytes_per_token =
       0;  ///< cache of keys and values of every head, at stored_dtype (F32 or else 2 bytes)
-  std::int64_t latent_bytes_per_token = 0;  ///< cache of the latent and rope rows, same element size
+  std::int64_t latent_bytes_per_token = 0;  ///< cache of the rows as they are kept (GQA: keys and values of all groups)
+  std::int64_t mtp_cache_bytes_per_token = 0;  ///< the same of the MTP layers in use
 };
 
 /// The weights of a model and the memory they live in. Move-only; views survive moves.

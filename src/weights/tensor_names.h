@@ -7,7 +7,7 @@
 
 namespace latte::tensor_names {
 
-// Names of the Hugging Face layout of MLA models. Layer parts are relative to "model.layers.<N>.".
+// Names of the Hugging Face layout of a model. Layer parts are relative to "model.layers.<N>.".
 
 inline constexpr std::string_view kEmbed = "model.embed_tokens.weight";
 inline constexpr std::string_view kNorm = "model.norm.weight";
@@ -25,6 +25,17 @@ inline constexpr std::string_view kKvANorm = "self_attn.kv_a_layernorm.weight";
 inline constexpr std::string_view kKvB = "self_attn.kv_b_proj.weight";
 inline constexpr std::string_view kKvBBias = "self_attn.kv_b_proj.bias";
 inline constexpr std::string_view kO = "self_attn.o_proj.weight";
+inline constexpr std::string_view kQABias = "self_attn.q_a_proj.bias";
+inline constexpr std::string_view kKvABias = "self_attn.kv_a_proj_with_mqa.bias";
+inline constexpr std::string_view kOBias = "self_attn.o_proj.bias";
+
+inline constexpr std::string_view kK = "self_attn.k_proj.weight";  ///< of grouped-query attention, with kQ and kO
+inline constexpr std::string_view kV = "self_attn.v_proj.weight";
+inline constexpr std::string_view kQBias = "self_attn.q_proj.bias";
+inline constexpr std::string_view kKBias = "self_attn.k_proj.bias";
+inline constexpr std::string_view kVBias = "self_attn.v_proj.bias";
+inline constexpr std::string_view kQNorm = "self_attn.q_norm.weight";
+inline constexpr std::string_view kKNorm = "self_attn.k_norm.weight";
 
 inline constexpr std::string_view kDense = "mlp";
 inline constexpr std::string_view kShared = "mlp.shared_experts";

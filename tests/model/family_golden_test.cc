@@ -1,11 +1,12 @@
 #include <gtest/gtest.h>
 
-#include <filesystem>
+#include <initializer_list>
 #include <ostream>
 
 #include "device/open_backend.h"
 #include "support/golden.h"
 #include "support/teacher_forced.h"
+#include "support/test_model.h"
 #include "support/tolerance.h"
 
 namespace latte {
@@ -30,32 +31,26 @@ std::string subject_name(const ::testing::TestParamInfo<Subject>& info) {
   return info.param.family + "_" + info.param.device + "_" + info.param.isa;
 }
 
-std::string family_folder(const std::string& family) {
-  const std::string committed = std::string(LATTE_SOURCE_DIR) + "/tests/data/families/" + family;
-  if (std::filesystem::exists(committed)) return committed;
-  const auto data = testing::test_data_folder();
-  return data.has_value() ? *data + "/models/families/" + family : "";
-}
-
 class FamilyGolden : public ::testing::TestWithParam<Subject> {
  protected:
   void SetUp() override {
-    const std::string folder = family_folder(GetParam().family);
-    if (folder.empty()) GTEST_SKIP() << "LATTE_TEST_DATA is not set and the folder is not committed";
+    const auto folder = testing::family_folder(GetParam().family);
+    if (!folder.has_value()) GTEST_SKIP() << "LATTE_TEST_DATA is not set and the folder is not committed";
     Result<std::unique_ptr<Backend>> backend =
         open_backend({.device = GetParam().device, .isa = GetParam().isa, .threads = 2, .compute = DType::kF32});
     if (!backend.ok() && backend.error().kind == ErrorKind::kUnsupported) GTEST_SKIP() << backend.error().message;
     ASSERT_TRUE(backend.ok()) << backend.error().message;
     backend_ = std::move(*backend);
-    Result<Model> model = load_model(folder);
+    Result<Model> model = load_model(*folder);
     ASSERT_TRUE(model.ok()) << model.error().message;
     model_.emplace(std::move(*model));
-    golden_ = folder + "/golden.safetensors";
+    golden_ = *folder + "/golden.safetensors";
     auto ids = testing::read_golden_ids(golden_, "ids");
     ASSERT_TRUE(ids.ok()) << ids.error().message;
     ids_ = *ids;
   }
 
+  bool gqa() const { return model_->config.attention == AttentionKind::kGqa; }
   bool reference() const { return GetParam().device == "reference"; }
   double bound() const { return reference() ? testing::kModelReference : testing::kModelF32; }
   DType cache() const { return reference() ? DType::kF64 : DType::kF32; }
@@ -99,12 +94,14 @@ TEST_P(FamilyGolden, VerifyRowsAfterThePrompt) {
   }
 }
 
+// A model without a latent has one form, whatever is asked for.
 TEST_P(FamilyGolden, ForcedAbsorbed) {
   const TeacherForcedLogits logits = run({.steps = {7, 41, 5, 3}, .path = MlaPath::kAbsorbed});
   expect_golden("logits", logits.main, "absorbed");
   if (model_->has_mtp()) expect_golden("mtp_logits", logits.mtp, "absorbed");
-  EXPECT_EQ(logits.paths.absorbed_steps, 4);
+  EXPECT_EQ(logits.paths.absorbed_steps, gqa() ? 0 : 4);
   EXPECT_EQ(logits.paths.materialised_steps, 0);
+  EXPECT_EQ(logits.paths.gqa_steps, gqa() ? 4 : 0);
 }
 
 TEST_P(FamilyGolden, ForcedMaterialised) {
@@ -112,7 +109,8 @@ TEST_P(FamilyGolden, ForcedMaterialised) {
   expect_golden("logits", logits.main, "materialised");
   if (model_->has_mtp()) expect_golden("mtp_logits", logits.mtp, "materialised");
   EXPECT_EQ(logits.paths.absorbed_steps, 0);
-  EXPECT_EQ(logits.paths.materialised_steps, 4);
+  EXPECT_EQ(logits.paths.materialised_steps, gqa() ? 0 : 4);
+  EXPECT_EQ(logits.paths.gqa_rows, gqa() ? 56 : 0);
 }
 
 TEST_P(FamilyGolden, RewindAndRedo) {
@@ -143,22 +141,51 @@ TEST_P(FamilyGolden, LaterTokensDoNotReachEarlierRows) {
   const TeacherForcedLogits all = run({.steps = {56}});
   const std::vector<TokenId> whole = ids_;
   ids_.resize(20);
-  const TeacherForcedLogits start = run({.steps = {20}});
+  const TeacherForcedLogits start = run({.steps = {20}, .context = 56});
   ids_ = whole;
   EXPECT_LT(testing::max_relative_difference(std::span(start.main), std::span(all.main).first(start.main.size())),
             bound());
 }
 
-std::vector<Subject> subjects() {
+// One list of factors for the whole session, by its declared context: the golden of the short one is a text within the
+// original context.
+class LongRopeGolden : public FamilyGolden {};
+
+TEST_P(LongRopeGolden, ShortListWithinTheOriginalContext) {
+  auto ids = testing::read_golden_ids(golden_, "short_ids");
+  ASSERT_TRUE(ids.ok()) << ids.error().message;
+  ids_ = *ids;
+  for (const char* steps : {"24", "7,12,1x5", "7,10,7"})
+    expect_golden("short_logits", run({.steps = testing::parse_steps(steps)}).main, steps);
+  expect_golden("short_logits", run({.steps = {24}, .context = 32}).main, "as long as the original context");
+}
+
+TEST_P(LongRopeGolden, DeclaredContextDecidesNotTheText) {
+  const TeacherForcedLogits all = run({.steps = {56}});
+  ids_.resize(24);
+  const TeacherForcedLogits declared = run({.steps = {24}, .context = 33});
+  EXPECT_LT(testing::max_relative_difference(std::span(declared.main), std::span(all.main).first(declared.main.size())),
+            bound());
+}
+
+std::vector<Subject> subjects_of(std::initializer_list<const char*> folders) {
   std::vector<Subject> all;
-  for (const char* family : {"deepseek_v3", "kimi_k2", "moonlight", "deepseek_v3_negbias"}) {
+  for (const char* family : folders) {
     all.push_back({family, "reference"});
     for (const char* isa : {"scalar", "avx2", "avx512", "avx512_bf16"}) all.push_back({family, "cpu", isa});
   }
   return all;
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, FamilyGolden, ::testing::ValuesIn(subjects()), subject_name);
+INSTANTIATE_TEST_SUITE_P(Families, FamilyGolden,
+                         ::testing::ValuesIn(subjects_of({"deepseek_v3", "kimi_k2", "moonlight", "deepseek_v3_negbias",
+                                                          "deepseek_v2_lite", "deepseek_v2_full", "glm4_moe_lite",
+                                                          "youtu", "youtu_rq", "youtu_vl", "minicpm3",
+                                                          "minicpm3_untied", "minicpm3_longrope", "llama", "qwen2",
+                                                          "qwen3", "qwen3_moe", "dots1"})),
+                         subject_name);
+INSTANTIATE_TEST_SUITE_P(Families, LongRopeGolden, ::testing::ValuesIn(subjects_of({"minicpm3_longrope"})),
+                         subject_name);
 
 }  // namespace
 }  // namespace latte

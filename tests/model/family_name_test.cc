@@ -16,7 +16,7 @@ TEST(EditDistance, CountsSingleChanges) {
 
 TEST(ResolveFamily, TypeGoesBeforeArchitecture) {
   const std::vector<std::string> other = {"SomethingElse"};
-  EXPECT_EQ(*resolve_family("kimi_k2", other, "c"), "deepseek_v3");
+  EXPECT_EQ((*resolve_family("kimi_k2", other, "c"))->name, "deepseek_v3");
 }
 
 TEST(ResolveFamily, OnlyTheFirstArchitectureCounts) {
@@ -25,7 +25,7 @@ TEST(ResolveFamily, OnlyTheFirstArchitectureCounts) {
 }
 
 TEST(ResolveFamily, HugeNamesAreRefusedQuickly) {
-  const Result<std::string> family = resolve_family(std::string(10'000'000, 'x'), {}, "c");
+  const Result<const Family*> family = resolve_family(std::string(10'000'000, 'x'), {}, "c");
   ASSERT_FALSE(family.ok());
   EXPECT_LT(family.error().message.size(), 500u);
 }

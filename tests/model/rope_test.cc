@@ -56,6 +56,31 @@ TEST(RopeTable, EqualBoundsGiveAStep) {
   EXPECT_EQ(table.inv_freq[1], std::pow(10000.0, -2.0 / 16) / 4);
 }
 
+TEST(RopeTable, Llama3KeepsFastSlowsSlowAndBlendsBetween) {
+  RopeConfig rope{.theta = 500000, .interleave = false, .yarn = {}, .llama3 = Llama3Config{}, .longrope = {}};
+  const RopeTable table = rope_table(rope, 128);
+  for (std::size_t i = 0; i < table.inv_freq.size(); ++i) {
+    const double plain = std::pow(500000.0, -2.0 * static_cast<double>(i) / 128);
+    const double wave = 2 * 3.14159265358979323846 / plain;
+    if (wave < 8192.0 / 4) EXPECT_DOUBLE_EQ(table.inv_freq[i], plain);
+    if (wave > 8192.0) EXPECT_DOUBLE_EQ(table.inv_freq[i], plain / 8);
+    if (wave <= 8192.0 / 4 || wave >= 8192.0) continue;
+    EXPECT_LT(table.inv_freq[i], plain);
+    EXPECT_GT(table.inv_freq[i], plain / 8);
+  }
+}
+
+TEST(RopeTable, ContextPicksTheListOfLongRope) {
+  RopeConfig rope;
+  rope.longrope = LongRopeConfig{.short_factor = {1, 2}, .long_factor = {3, 4}, .original_max = 32, .magnitude = 1.25};
+  for (const int context : {1, 32}) EXPECT_EQ(rope_table(rope, 4, context).inv_freq[0], 1) << context;
+  for (const int context : {33, 1000}) EXPECT_EQ(rope_table(rope, 4, context).inv_freq[0], 1.0 / 3) << context;
+  EXPECT_EQ(rope_table(rope, 4, 1).magnitude, 1.25);
+  EXPECT_EQ(rope_table(rope, 4, 33).magnitude, 1.25);
+  EXPECT_EQ(describe_rope(rope, 32), "longrope, short list: context 32 is within 32");
+  EXPECT_EQ(describe_rope(rope, 33), "longrope, long list: context 33 is past 32");
+}
+
 TEST(RopeTable, WidthZeroHasNoPairs) { EXPECT_TRUE(rope_table({}, 0).inv_freq.empty()); }
 
 }  // namespace

@@ -90,7 +90,44 @@ TEST(StepPlan, AReusedPlanHoldsNothingOfTheLastStep) {
   EXPECT_EQ(explain(plan), explain(fresh));
 }
 
+constexpr GqaGeometry kGrouped{.heads = 32, .kv_heads = 8, .head_dim = 128};
+
+// The keys of a generated row are divided by its own visible length, as with latent attention.
+TEST(StepPlan, GqaRowMeetsTheSameChunksInEveryStep) {
+  StepPlan alone, among;
+  for (const int position : {0, 200, 8190, 8192, 20000}) {
+    plan_step(kGrouped, position, 1, Role::kGenerated, alone);
+    for (const int rows : {2, 16}) {
+      plan_step(kGrouped, position, rows, Role::kGenerated, among);
+      const AttendCall& call = among.calls.front();
+      for (std::size_t i = 0; i < alone.chunks.size(); ++i)
+        EXPECT_EQ(alone.chunks[i].begin, among.chunks[i].begin) << position << " " << rows;
+      EXPECT_EQ(call.queries.first_query, 0);
+      EXPECT_EQ(among.form, MlaForm::kGqa);
+    }
+  }
+}
+
+TEST(StepPlan, GqaPromptBlocksBoundTheWorkspace) {
+  StepPlan plan;
+  plan_step(kGrouped, 32000, 4096, Role::kPrompt, plan);
+  int next = 0;
+  for (const AttendCall& call : plan.calls) {
+    EXPECT_EQ(call.queries.first_query, next);
+    next += call.queries.query_count;
+    EXPECT_LE(std::int64_t{call.queries.query_count} * 32 * 128, kPackedValuesPerCall);
+  }
+  EXPECT_EQ(next, 4096);
+  EXPECT_EQ(plan.step_class, StepClass::kPrompt);
+}
+
 TEST(StepPlan, ExplainsItselfInOneLine) {
+  StepPlan gqa;
+  plan_step(kGrouped, 300, 2, Role::kGenerated, gqa);
+  EXPECT_EQ(
+      explain(gqa),
+      "gqa: 32 query heads read 8 cached keys and values a row; 1 attention call, 5 key chunks of at most 64 rows, 5 "
+      "partial slots at most");
   StepPlan plan;
   plan_step(kTiny, 300, 2, Role::kGenerated, MlaPath::kAuto, plan);
   EXPECT_EQ(explain(plan),

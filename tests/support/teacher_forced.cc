@@ -18,15 +18,8 @@ void put_rows(MatView<const float> logits, std::vector<float>& all, std::int64_t
 class Feeder {
  public:
   Feeder(const Model& model, Backend& backend, std::span<const TokenId> ids, const TeacherForcedRun& run)
-      : ids_(ids),
-        main_(model, backend,
-              {.context = static_cast<int>(ids.size()), .cache_dtype = run.cache_dtype, .path = run.path}) {
-    if (model.has_mtp()) {
-      mtp_ = std::make_unique<MtpSequence>(
-          model, backend,
-          SequenceOptions{.context = static_cast<int>(ids.size()), .cache_dtype = run.cache_dtype, .path = run.path},
-          main_.scratch());
-    }
+      : ids_(ids), main_(model, backend, options_of(ids, run)) {
+    if (model.has_mtp()) mtp_ = std::make_unique<MtpSequence>(model, backend, options_of(ids, run), main_.scratch());
   }
 
   Status feed(int rows, Role role, TeacherForcedLogits& out) {
@@ -53,6 +46,12 @@ class Feeder {
   const PathCounters& paths() const { return main_.paths(); }
 
  private:
+  static SequenceOptions options_of(std::span<const TokenId> ids, const TeacherForcedRun& run) {
+    return {.context = run.context > 0 ? run.context : static_cast<int>(ids.size()),
+            .cache_dtype = run.cache_dtype,
+            .path = run.path};
+  }
+
   std::span<const TokenId> ids_;
   ModelSequence main_;
   std::unique_ptr<MtpSequence> mtp_;

@@ -16,6 +16,7 @@ struct TeacherForcedRun {
   int redo_from = 0;       ///< ... from this step on
   MlaPath path = MlaPath::kAuto;
   DType cache_dtype = DType::kF32;
+  int context = 0;    ///< declared context of the sequence; 0: the text's length
   int role_from = 1;  ///< steps from this index on are generated, up to kMaxDecodeRows rows
 };
 

@@ -19,4 +19,12 @@ std::optional<std::string> model_folder(const std::string& name) {
   return std::nullopt;
 }
 
+std::optional<std::string> family_folder(const std::string& name) {
+  const std::string committed = std::string(LATTE_SOURCE_DIR) + "/tests/data/families/" + name;
+  if (std::filesystem::exists(committed)) return committed;
+  const auto data = test_data_folder();
+  if (!data.has_value()) return std::nullopt;
+  return *data + "/models/families/" + name;
+}
+
 }  // namespace latte::testing

@@ -1,0 +1,26 @@
+#include "model/families/family.h"
+#include "model/families/parts.h"
+
+// dots.llm1: the attention of Qwen3 (not latent attention, as some texts say) and the experts of DeepSeek V3.
+
+namespace latte {
+namespace {
+
+constexpr std::string_view kWords[] = {"dots1", "Dots1ForCausalLM"};
+
+void read(KeyReader& reader, ModelConfig& config) {
+  read_sizes(reader, {}, config);
+  read_gqa(reader, config);
+  config.qk_norm = true;
+  read_rope(reader, config);
+  read_experts(reader, {.norm_topk_prob = false}, config);
+  reader.one_of("scoring_func", {"noaux_tc", "sigmoid"});  // released files give the method's name here
+  read_layer_kinds(reader, 0, config);
+}
+
+}  // namespace
+
+extern const Family kDots1Family;
+const Family kDots1Family{"dots1", kWords, read};
+
+}  // namespace latte

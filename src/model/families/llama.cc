@@ -1,0 +1,23 @@
+#include "model/families/family.h"
+#include "model/families/parts.h"
+
+// Llama 2 and 3: grouped-query attention, Llama 3's rope scaling.
+
+namespace latte {
+namespace {
+
+constexpr std::string_view kWords[] = {"llama", "LlamaForCausalLM"};
+
+void read(KeyReader& reader, ModelConfig& config) {
+  read_sizes(reader, {}, config);
+  read_gqa(reader, config);
+  read_rope(reader, config);
+  reader.only("mlp_bias", false);
+}
+
+}  // namespace
+
+extern const Family kLlamaFamily;
+const Family kLlamaFamily{"llama", kWords, read};
+
+}  // namespace latte

@@ -1,0 +1,33 @@
+#include <cmath>
+
+#include "model/families/family.h"
+#include "model/families/parts.h"
+
+// MiniCPM3: latent attention with half-split rope, LongRoPE, and three scalings. Every residual branch is multiplied by
+// s = scale_depth / sqrt(layers). The stream is kept divided by s instead, which is the same model: a branch then adds
+// as it is, embeddings come in divided by s, and since RMSNorm of x / s with eps / s^2 is RMSNorm of x with eps, every
+// norm of the stream has eps / s^2.
+
+namespace latte {
+namespace {
+
+constexpr std::string_view kWords[] = {"minicpm3", "MiniCPM3ForCausalLM"};
+
+void read(KeyReader& reader, ModelConfig& config) {
+  read_sizes(reader, {.tie_word_embeddings = true}, config);
+  read_mla(reader, {.heads = 0, .r = 256, .p = 32, .n = 64, .v = 0}, 768, config);
+  config.rope.interleave = false;
+  read_rope(reader, config);
+  const double branch = reader.positive("scale_depth", 1, 1e6) / std::sqrt(static_cast<double>(config.layers));
+  config.embedding_scale = reader.positive("scale_emb", 1, 1e6) / branch;
+  config.rms_norm_eps /= branch * branch;
+  // The head reads the hidden state divided by hidden_size / dim_model_base.
+  config.final_norm_scale = reader.positive("dim_model_base", config.hidden, 1e9) / config.hidden;
+}
+
+}  // namespace
+
+extern const Family kMiniCpm3Family;
+const Family kMiniCpm3Family{"minicpm3", kWords, read};
+
+}  // namespace latte

@@ -1,0 +1,23 @@
+#include "model/families/family.h"
+#include "model/families/parts.h"
+
+// Qwen2 and 2.5: grouped-query attention with a bias on q, k and v, never on the output.
+
+namespace latte {
+namespace {
+
+constexpr std::string_view kWords[] = {"qwen2", "Qwen2ForCausalLM"};
+
+void read(KeyReader& reader, ModelConfig& config) {
+  read_sizes(reader, {}, config);
+  read_gqa(reader, config);
+  config.attention_bias = {.inputs = true, .output = false};
+  read_rope(reader, config);
+}
+
+}  // namespace
+
+extern const Family kQwen2Family;
+const Family kQwen2Family{"qwen2", kWords, read};
+
+}  // namespace latte

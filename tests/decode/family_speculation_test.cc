@@ -1,0 +1,166 @@
+// Speculation changes nothing in any family: ids and logits' bits of drafted runs are those of plain decoding, with
+// draft models of another family and of the same, on tiny models of random weights.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <map>
+#include <optional>
+#include <ostream>
+
+#include "decode/draft_model_drafter.h"
+#include "decode/lookup_drafter.h"
+#include "decode/mtp_drafter.h"
+#include "decode/speculative_loop.h"
+#include "device/open_backend.h"
+#include "model/sequence.h"
+#include "support/golden.h"
+#include "support/test_model.h"
+
+namespace latte {
+namespace {
+
+// Passes everything on and keeps the logits that each position was last given.
+class KeepingTimeline final : public Timeline {
+ public:
+  explicit KeepingTimeline(ModelSequence& inner) : inner_(inner) {}
+  int length() const override { return inner_.length(); }
+  int context() const override { return inner_.context(); }
+  int vocab() const override { return inner_.vocab(); }
+  Result<StepResult> step(std::span<const TokenId> ids, Role role, LogitsWanted wanted) override {
+    const int end = inner_.length() + static_cast<int>(ids.size());
+    Result<StepResult> result = inner_.step(ids, role, wanted);
+    if (!result.ok()) return result;
+    const MatView<const float> rows = result->logits;
+    for (int i = 0; i < rows.rows; ++i)
+      logits_[end - static_cast<int>(rows.rows) + i].assign(rows.row(i), rows.row(i) + rows.cols);
+    return result;
+  }
+  bool can_rewind_to(int length) const override { return inner_.can_rewind_to(length); }
+  Status rewind_to(int length) override {
+    logits_.erase(logits_.lower_bound(length), logits_.end());
+    return inner_.rewind_to(length);
+  }
+  const std::map<int, std::vector<float>>& logits() const { return logits_; }
+
+ private:
+  ModelSequence& inner_;
+  std::map<int, std::vector<float>> logits_;
+};
+
+// A target and a draft model with the same vocabulary.
+struct Pair {
+  std::string target, draft;
+};
+
+void PrintTo(const Pair& pair, std::ostream* out) { *out << pair.target << " drafted by " << pair.draft; }
+
+struct Outcome {
+  std::vector<TokenId> tokens;
+  std::map<int, std::vector<float>> logits;
+  std::vector<std::byte> cache;
+  DecodeStats stats;
+};
+
+enum class Drafts { kNone, kModel, kLookup, kMtp };
+
+constexpr int kContext = 96;
+
+class FamilySpeculation : public ::testing::TestWithParam<std::tuple<Pair, std::string>> {
+ protected:
+  void SetUp() override {
+    const auto& [pair, isa] = GetParam();
+    const auto target = testing::family_folder(pair.target), draft = testing::family_folder(pair.draft);
+    if (!target.has_value() || !draft.has_value()) GTEST_SKIP() << "LATTE_TEST_DATA is not set";
+    for (const int threads : {1, 2}) {
+      auto backend = open_backend({.device = "cpu", .isa = isa, .threads = threads, .compute = DType::kF32});
+      if (!backend.ok()) GTEST_SKIP() << backend.error().message;
+      backends_.push_back(std::move(*backend));
+    }
+    Result<Model> large = load_model(*target), small = load_model(*draft);
+    ASSERT_TRUE(large.ok() && small.ok());
+    ASSERT_EQ(large->config.vocab, small->config.vocab);
+    target_.emplace(std::move(*large));
+    draft_.emplace(std::move(*small));
+    const auto ids = testing::read_golden_ids(*target + "/golden.safetensors", "ids");
+    ASSERT_TRUE(ids.ok());
+    prompt_.assign(ids->begin(), ids->begin() + 30);
+  }
+
+  Outcome run(Drafts drafts, int depth, const SamplingOptions& sampling) {
+    Backend& backend = *backends_[static_cast<std::size_t>(depth % 2)];
+    const SequenceOptions options{.context = kContext};
+    ModelSequence sequence(*target_, backend, options);
+    KeepingTimeline target(sequence);
+    ModelSequence small(*draft_, backend, options);
+    std::optional<MtpSequence> mtp;
+    std::unique_ptr<Drafter> drafter;
+    if (drafts == Drafts::kModel) drafter = std::make_unique<DraftModelDrafter>(small);
+    if (drafts == Drafts::kLookup) drafter = std::make_unique<LookupDrafter>();
+    if (drafts == Drafts::kMtp)
+      drafter = std::make_unique<MtpDrafter>(mtp.emplace(*target_, backend, options, sequence.scratch()));
+    Outcome outcome{.tokens = prompt_, .logits = {}, .cache = {}, .stats = {}};
+    const Sampler sampler(sampling, target_->config.vocab);
+    const auto done = generate({.target = target,
+                                .drafter = drafter.get(),
+                                .sampler = sampler,
+                                .tokens = outcome.tokens,
+                                .options = {.max_tokens = 50, .depth = depth}});
+    EXPECT_TRUE(done.ok()) << done.error().message;
+    if (!done.ok()) return outcome;
+    outcome.logits = target.logits();
+    outcome.cache = sequence.cache().snapshot().bytes;
+    outcome.stats = done->stats;
+    const PathCounters& paths = sequence.paths();
+    const bool gqa = target_->config.attention == AttentionKind::kGqa;
+    EXPECT_EQ(gqa ? paths.absorbed_steps + paths.materialised_steps : paths.gqa_steps, 0);
+    EXPECT_EQ(gqa ? paths.gqa_steps : paths.absorbed_steps + paths.materialised_steps, outcome.stats.rounds + 1);
+    return outcome;
+  }
+
+  void expect_same(const Outcome& drafted, const Outcome& plain, const std::string& what) {
+    EXPECT_EQ(drafted.tokens, plain.tokens) << what;
+    EXPECT_EQ(drafted.logits, plain.logits) << what;
+    EXPECT_EQ(drafted.cache, plain.cache) << what;
+  }
+
+  std::vector<std::unique_ptr<Backend>> backends_;
+  std::optional<Model> target_, draft_;
+  std::vector<TokenId> prompt_;
+};
+
+TEST_P(FamilySpeculation, ChangesNoBit) {
+  std::int64_t drafted = 0, rejected = 0;
+  for (const SamplingOptions& sampling :
+       {SamplingOptions{}, SamplingOptions{.temperature = 0.7, .top_k = 50, .top_p = 0.95, .seed = 7}}) {
+    const Outcome plain = run(Drafts::kNone, 0, sampling);
+    for (const int depth : {1, 2, 4, 7, 15}) {
+      const Outcome other = run(Drafts::kModel, depth, sampling);
+      expect_same(other, plain, "draft model, depth " + std::to_string(depth));
+      drafted += other.stats.drafted;
+      rejected += other.stats.drafted - other.stats.accepted;
+    }
+    expect_same(run(Drafts::kLookup, 8, sampling), plain, "lookup");
+    if (target_->has_mtp()) expect_same(run(Drafts::kMtp, 3, sampling), plain, "mtp");
+  }
+  EXPECT_GT(drafted, 0);
+  if (std::get<0>(GetParam()).target == std::get<0>(GetParam()).draft) {
+    EXPECT_EQ(rejected, 0) << "a model agrees with itself";
+  } else {
+    EXPECT_GT(rejected, 0) << "models of other weights disagree somewhere";
+  }
+}
+
+const Pair kPairs[] = {{"qwen3_moe", "qwen3"}, {"glm4_moe_lite", "qwen2"}, {"qwen2", "glm4_moe_lite"},
+                       {"minicpm3", "llama"},  {"llama", "llama"},         {"dots1", "dots1"},
+                       {"youtu", "youtu_rq"},  {"qwen3", "qwen3"}};
+
+INSTANTIATE_TEST_SUITE_P(Families, FamilySpeculation,
+                         ::testing::Combine(::testing::ValuesIn(kPairs),
+                                            ::testing::Values("scalar", "avx2", "avx512", "avx512_bf16")),
+                         [](const auto& info) {
+                           const auto& [pair, isa] = info.param;
+                           return pair.target + "_" + pair.draft + "_" + isa;
+                         });
+
+}  // namespace
+}  // namespace latte
