@@ -46,6 +46,7 @@ std::vector<float> as_floats(const TensorView& tensor) {
 }
 
 constexpr std::string_view kUnknownName = "unknown name";
+constexpr std::string_view kOutside = "not of the text model";
 
 /// Takes tensors out of a checkpoint one by one. The first thing that does not hold stays as the error; later calls
 /// then return empty views, so that loading reads as the list of what a model consists of.
@@ -383,7 +384,7 @@ std::string Loader::drop_reason(std::size_t index) const {
     return fmt::format("layer {} is past num_hidden_layers {} and num_nextn_predict_layers {}", layer, layers,
                        spec_.nextn_layers);
   }
-  return std::string(kUnknownName);
+  return std::string(name.starts_with(root_ + "model.") ? kUnknownName : kOutside);
 }
 
 void Loader::write_report() {
@@ -393,8 +394,7 @@ void Loader::write_report() {
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     if (used_[i]) continue;
     report.dropped.push_back({tensors[i].name, drop_reason(i)});
-    if (report.dropped.back().reason != kUnknownName || !tensors[i].name.starts_with(root_ + "model.") || error_)
-      continue;
+    if (report.dropped.back().reason != kUnknownName || error_) continue;
     error_ =
         fail(ErrorKind::kInvalidInput,
              "[load] tensor \"{}\": a name this architecture does not have, expected none beside its own: config.json "

@@ -154,13 +154,15 @@ const Pair kPairs[] = {{"qwen3_moe", "qwen3"}, {"glm4_moe_lite", "qwen2"}, {"qwe
                        {"minicpm3", "llama"},  {"llama", "llama"},         {"dots1", "dots1"},
                        {"youtu", "youtu_rq"},  {"qwen3", "qwen3"}};
 
+std::string name_of(const ::testing::TestParamInfo<std::tuple<Pair, std::string>>& info) {
+  const Pair& pair = std::get<0>(info.param);
+  return pair.target + "_" + pair.draft + "_" + std::get<1>(info.param);
+}
+
 INSTANTIATE_TEST_SUITE_P(Families, FamilySpeculation,
                          ::testing::Combine(::testing::ValuesIn(kPairs),
                                             ::testing::Values("scalar", "avx2", "avx512", "avx512_bf16")),
-                         [](const auto& info) {
-                           const auto& [pair, isa] = info.param;
-                           return pair.target + "_" + pair.draft + "_" + isa;
-                         });
+                         name_of);
 
 }  // namespace
 }  // namespace latte

@@ -13,9 +13,9 @@ namespace latte::test {
 class TempFolder {
  public:
   TempFolder() {
-    const testing::TestInfo& info = *testing::UnitTest::GetInstance()->current_test_info();
-    const testing::UnitTest& program = *testing::UnitTest::GetInstance();
-    path_ = std::filesystem::path(testing::TempDir()) / (std::string("latte_") + info.test_suite_name() + "_" +
+    const ::testing::TestInfo& info = *::testing::UnitTest::GetInstance()->current_test_info();
+    const ::testing::UnitTest& program = *::testing::UnitTest::GetInstance();
+    path_ = std::filesystem::path(::testing::TempDir()) / (std::string("latte_") + info.test_suite_name() + "_" +
                                                          info.name() + "_" + std::to_string(program.start_timestamp()));
     std::filesystem::remove_all(path_);
     std::filesystem::create_directories(path_);

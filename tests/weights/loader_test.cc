@@ -26,6 +26,8 @@ WeightSpec family_spec() {
           .router_bias = true,
           .geometry = {.heads = 3, .r = 32, .p = 16, .n = 24, .v = 20},
           .q_lora_rank = 40,
+          .gqa = {},
+          .bias = {},
           .layers = {FfnKind::kDense, FfnKind::kMoe, FfnKind::kMoe, FfnKind::kMoe},
           .nextn_layers = 1,
           .nextn_kind = FfnKind::kMoe,
@@ -179,7 +181,7 @@ TEST(LoadWeights, MisalignedTensorsAreCopied) {
   ASSERT_TRUE(weights.ok()) << weights.error().message;
   EXPECT_FALSE(weights->checkpoint.find("lm_head.weight")->aligned);
   EXPECT_TRUE(same_rows(weights->head, static_cast<const float*>(family->find("lm_head.weight")->data)));
-  EXPECT_EQ(reason_of(weights->report, "!first"), "unknown name");
+  EXPECT_EQ(reason_of(weights->report, "!first"), "not of the text model");
 }
 
 TEST(LoadWeights, FusedExpertsEqualSeparateOnes) {
@@ -225,7 +227,7 @@ TEST(LoadWeights, TextModelInsideALargerOneIsFound) {
   ASSERT_TRUE(weights.ok()) << weights.error().message;
   EXPECT_EQ(weights->report.used, 269);
   EXPECT_TRUE(weights->report.mtp_present);
-  EXPECT_EQ(reason_of(weights->report, "vision_tower.patch.weight"), "unknown name");
+  EXPECT_EQ(reason_of(weights->report, "vision_tower.patch.weight"), "not of the text model");
 }
 
 TEST(LoadWeights, TiedHeadIsTheEmbedding) {
@@ -313,7 +315,7 @@ TEST(LoadWeights, NamesThatAreNotNeededAreDroppedWithAReason) {
   EXPECT_EQ(weights->report.dropped.size(), 3u);
   EXPECT_EQ(reason_of(weights->report, "model.layers.0.self_attn.rotary_emb.inv_freq"),
             "computed from the configuration");
-  EXPECT_EQ(reason_of(weights->report, "vision.extra.weight"), "unknown name");
+  EXPECT_EQ(reason_of(weights->report, "vision.extra.weight"), "not of the text model");
   EXPECT_EQ(reason_of(weights->report, "model.layers.9.input_layernorm.weight"),
             "layer 9 is past num_hidden_layers 4 and num_nextn_predict_layers 1");
 }

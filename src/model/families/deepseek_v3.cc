@@ -10,6 +10,7 @@ constexpr std::string_view kWords[] = {"deepseek_v3", "kimi_k2", "joyai_llm_flas
 
 void read(KeyReader& reader, ModelConfig& config) {
   read_sizes(reader, {.vocab = 129280, .hidden = 7168, .intermediate = 18432, .layers = 61, .context = 4096}, config);
+  config.eos_ids = read_ids(reader, "eos_token_id", {1});
   read_mla(reader, kDeepSeekV3, 1536, config);
   read_rope(reader, config);
   read_experts(reader,

@@ -59,7 +59,7 @@ void read_sizes(KeyReader& reader, const SizeDefaults& defaults, ModelConfig& co
   config.rms_norm_eps = reader.positive("rms_norm_eps", defaults.rms_norm_eps, 1);
   config.tie_word_embeddings = reader.boolean("tie_word_embeddings", defaults.tie_word_embeddings);
   if (reader.find("bos_token_id") != nullptr) config.bos_id = reader.integer("bos_token_id", 0, 0, kMaxConfigInt);
-  config.eos_ids = read_ids(reader, "eos_token_id", {1});
+  config.eos_ids = read_ids(reader, "eos_token_id", {});
   config.layer_kinds.assign(static_cast<std::size_t>(config.layers), FfnKind::kDense);
 }
 
