@@ -286,7 +286,9 @@ TEST_F(ChatTest, WithoutATemplateTextsFollowEachOther) {
   const Ids held = tokens_of(chat);
   const ChatReply second = say(chat, " a time", greedy(6));
   Ids expected = held;
-  for (const std::int32_t id : *opened.text()->encode(" a time")) expected.push_back(id);
+  const auto added = opened.text()->encode(" a time");
+  ASSERT_TRUE(added.ok());
+  expected.insert(expected.end(), added->begin(), added->end());
   EXPECT_EQ(second.run.prompt_ids, expected);
   EXPECT_EQ(second.run.cached_tokens, static_cast<int>(held.size()) - 1);
 }
