@@ -238,7 +238,7 @@ TEST_F(ChatTest, TemplateThatRewritesRepliesKeepsWhatStandsAndSaysWhy) {
   const ChatReply second = say(chat, "and?", sampled(8, 4));
   log.said(second);
   EXPECT_LT(second.kept_tokens, second.held_tokens);
-  EXPECT_GE(second.kept_tokens, 8) << "<|begin|><|user|>hello<|assistant|> stands";
+  EXPECT_EQ(second.kept_tokens, 6) << "<|begin|><|user|>(he)(ll)(o)<|assistant|> stands";
   EXPECT_NE(second.kept_reason, "");
   Session fresh = session_or_die(opened);
   EXPECT_EQ(log.replay(fresh, *sampled(1, 1).sampling), "");
