@@ -12,7 +12,8 @@ endforeach()
 set_target_properties(latte_archive PROPERTIES OUTPUT_NAME latte EXPORT_NAME latte LINKER_LANGUAGE CXX)
 target_include_directories(latte_archive INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_compile_features(latte_archive INTERFACE cxx_std_20)
-target_link_libraries(latte_archive INTERFACE Threads::Threads fmt::fmt PkgConfig::pcre2 PkgConfig::utf8proc)
+target_link_libraries(latte_archive INTERFACE Threads::Threads fmt::fmt PkgConfig::pcre2 PkgConfig::utf8proc PkgConfig::xxhash
+                      PkgConfig::sentencepiece)
 
 install(TARGETS latte RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS latte_archive EXPORT latte ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})

@@ -1,7 +1,7 @@
-// Random conversations (turns, stops, regen, undo, reset) for a while, each against a fresh session fed the same tokens
-// in the same steps (every cached bit equal) and against one whole prefill (logits after the next prompt within
-// tolerance). Usage: chat_soak [--seconds N] [--seed S] [--model DIR]   without a model: random weights, three kinds of
-// template
+// Random conversations (turns, stops, regen, undo, reset, save and load) for a while, each against a fresh session fed
+// the same tokens in the same steps (every cached bit equal) and against one whole prefill (logits after the next
+// prompt within tolerance). Usage: chat_soak [--seconds N] [--seed S] [--model DIR]   without a model: random weights,
+// three kinds of template
 #include <unistd.h>
 
 #include <algorithm>
@@ -62,14 +62,17 @@ class Soak {
       ++conversations_;
       if (warm_bytes == 0 && Clock::now() > warm) warm_bytes = resident_bytes();
     }
+    std::error_code ignored;
+    std::filesystem::remove(file_, ignored);
     const std::int64_t grown = warm_bytes > 0 ? resident_bytes() - warm_bytes : 0;
     if (failure_.empty() && grown > (std::int64_t{8} << 20))
       failure_ = "memory grew by " + std::to_string(grown >> 10) + " KiB after the first third";
     std::printf(
-        "chat_soak: seed %llu, %d conversations, %d turns (%d stopped, %d regenerated, %d undone, %d reset), largest "
+        "chat_soak: seed %llu, %d conversations, %d turns (%d stopped, %d regenerated, %d undone, %d saved and loaded, "
+        "%d reset), largest "
         "distance to a whole prefill %.2e, memory grew %lld KiB\n",
-        static_cast<unsigned long long>(options_.seed), conversations_, turns_, stopped_, regenerated_, undone_, reset_,
-        farthest_, static_cast<long long>(grown >> 10));
+        static_cast<unsigned long long>(options_.seed), conversations_, turns_, stopped_, regenerated_, undone_,
+        loaded_, reset_, farthest_, static_cast<long long>(grown >> 10));
     if (failure_.empty()) return 0;
     std::printf("FAILED in conversation %d: %s\n", conversations_, failure_.c_str());
     return 1;
@@ -106,6 +109,7 @@ class Soak {
 
   void converse() {
     const Engine& engine = engines_[static_cast<std::size_t>(below(static_cast<int>(engines_.size())))];
+    engine_ = &engine;
     sampling_ = below(3) == 0 ? SamplingChoice{} : SamplingChoice{.temperature = 0.9, .top_k = 0, .top_p = 0.98};
     Chat chat = new_chat(engine);
     ChatLog log;
@@ -128,8 +132,15 @@ class Soak {
       ++reset_;
       chat.reset();
       log.reset();
+    } else if (choice < 37) {
+      ++loaded_;
+      Chat other = new_chat(*engine_);
+      Status moved = chat.save(file_);
+      if (moved.ok()) moved = other.load(file_);
+      if (!moved.ok()) failure_ = moved.error().message;
+      chat = std::move(other);
     } else {
-      int until_stop = choice < 45 ? 1 + below(12) : -1;
+      int until_stop = choice < 53 ? 1 + below(12) : -1;
       stopped_ += until_stop > 0 ? 1 : 0;
       const auto on_token = [&](const TokenEvent&) { return until_stop < 0 || --until_stop > 0; };
       const Result<ChatReply> reply = chat.say(message(), options_of_turn(), on_token);
@@ -153,6 +164,9 @@ class Soak {
   void compare_with_fresh(const Engine& engine, Chat& chat, const ChatLog& log) {
     Session fresh = Session::open(engine, {.spec = SpecType::kNone, .num_draft_tokens = std::nullopt}).value();
     failure_ = log.replay(fresh, sampling_);
+    // Where a template had rewritten rows before the turn undone last, they are not there until they are read again.
+    const int rows = chat.session().length();
+    if (failure_.empty() && !fresh.rewind_to(rows).ok()) failure_ = "more rows than a fresh session has";
     if (failure_.empty() && cached_bits(chat.session()) != cached_bits(fresh))
       failure_ = "cached rows differ from those of a fresh session";
   }
@@ -180,9 +194,11 @@ class Soak {
   std::vector<Engine> engines_;
   std::mt19937_64 random_;
   SamplingChoice sampling_;
+  const Engine* engine_ = nullptr;  // of the conversation
+  std::string file_ = std::filesystem::temp_directory_path() / ("latte_soak_" + std::to_string(getpid()) + ".chat");
   std::string failure_;
   double farthest_ = 0;
-  int conversations_ = 0, turns_ = 0, stopped_ = 0, regenerated_ = 0, undone_ = 0, reset_ = 0;
+  int conversations_ = 0, turns_ = 0, stopped_ = 0, regenerated_ = 0, undone_ = 0, reset_ = 0, loaded_ = 0;
 };
 
 /// Models of random weights with each kind of template, in a folder that goes with it.

@@ -42,7 +42,7 @@ class ChatLoop {
     std::string_view help;
     Handler handler;
   };
-  static const std::array<ChatCommand, 8> kCommands;
+  static const std::array<ChatCommand, 10> kCommands;
 
   void obey(const std::string& line);
   void reply_to(const std::string& message);
@@ -58,6 +58,8 @@ class ChatLoop {
   void undo(const std::string& operand);
   void exit(const std::string&) { ended_ = true; }
   void tokens(const std::string& operand);
+  void save(const std::string& operand);
+  void load(const std::string& operand);
 
   void tell(std::string_view text) const { std::fwrite(text.data(), 1, text.size(), stderr); }
   void report(std::string_view command, const Status& status, const std::string& told);
@@ -75,20 +77,22 @@ class ChatLoop {
   Status printed_;
 };
 
-constexpr std::array<ChatLoop::ChatCommand, 8> ChatLoop::kCommands = {{
+constexpr std::array<ChatLoop::ChatCommand, 10> ChatLoop::kCommands = {{
     {"/help", "", "this list", &ChatLoop::help},
     {"/reset", "", "forget the conversation; the system message stays", &ChatLoop::reset},
     {"/system", "TEXT", "change the system message (nothing: none); the next turn reads the conversation again",
      &ChatLoop::system},
     {"/regen", "", "another reply to the last message, with a new seed", &ChatLoop::regenerate},
     {"/undo", "", "take the last turn back", &ChatLoop::undo},
+    {"/save", "FILE", "keep the conversation and its cache in a file", &ChatLoop::save},
+    {"/load", "FILE", "go on with a saved conversation in place of this one", &ChatLoop::load},
     {"/stats", "", "tokens, first-token time, speed and forms, turn by turn", &ChatLoop::stats},
     {"/tokens", "", "ids of the conversation", &ChatLoop::tokens},
     {"/exit", "", "end; so does Ctrl-D", &ChatLoop::exit},
 }};
 
 int ChatLoop::run() {
-  if (verbose_) chat_.session().watch_steps([this](const StepReport& step) { steps_.add(step); });
+  if (verbose_) chat_.watch_steps([this](const StepReport& step) { steps_.add(step); });
   if (lines_.on_terminal()) tell("/help lists the commands, Ctrl-C stops a reply, Ctrl-D ends\n");
   bool interrupted = false;
   std::string message;
@@ -226,6 +230,17 @@ void ChatLoop::system(const std::string& operand) {
 void ChatLoop::undo(const std::string&) {
   const Status undone = chat_.undo();
   report("/undo", undone, fmt::format("({} turns, {} tokens)\n", chat_.turns().size(), chat_.tokens().size()));
+}
+
+void ChatLoop::save(const std::string& operand) {
+  if (operand.empty()) return report("/save", Error{ErrorKind::kInvalidInput, "/save expects a file"}, "");
+  report("/save", chat_.save(operand), fmt::format("({} tokens saved)\n", chat_.tokens().size()));
+}
+
+void ChatLoop::load(const std::string& operand) {
+  if (operand.empty()) return report("/load", Error{ErrorKind::kInvalidInput, "/load expects a file"}, "");
+  const Status loaded = chat_.load(operand);
+  report("/load", loaded, fmt::format("({} turns, {} tokens)\n", chat_.turns().size(), chat_.tokens().size()));
 }
 
 void ChatLoop::stats(const std::string&) { report("/stats", {}, stats_text(chat_)); }

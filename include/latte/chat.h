@@ -70,6 +70,13 @@ class Chat {
   /// Changes the system message from the next turn on, which reads the conversation again. Errors: no template.
   Status set_system(std::string_view text);
 
+  /// Writes the conversation and its session to one file, see Session::save. Errors: what the system refuses.
+  Status save(const std::string& path) const;
+  /// Takes a saved conversation over in place of this one; it goes on as that one would have. Errors: those of
+  /// Session::load, a file without a conversation, one held with another kind of template; this conversation then goes
+  /// on.
+  Status load(const std::string& path);
+
   const std::string& system() const { return system_; }
   std::span<const ChatTurn> turns() const { return turns_; }
   /// The conversation's tokens: all turns, the last reply included.
@@ -77,7 +84,9 @@ class Chat {
   /// True when no chat template takes part.
   bool raw() const { return raw_; }
   int context() const { return engine_.info().context; }
-  /// What holds the rows: to watch its steps, count its paths, snapshot it. Feeding it belongs to the conversation.
+  /// As Session::watch_steps, of whatever session the conversation is in.
+  void watch_steps(StepCallback on_step);
+  /// What holds the rows: to count its paths, to snapshot it. Feeding it belongs to the conversation.
   Session& session() { return session_; }
 
  private:
@@ -97,12 +106,16 @@ class Chat {
   std::string reply_text(const GenerateResult& run) const;
   bool ended_by_token(const GenerateResult& run) const;
   Status settle();
+  std::string note() const;
+  bool read_note(const std::string& text);
 
   Engine engine_;
   Session session_;
   std::string system_;
   std::string kwargs_;
   bool raw_ = false;
+  SessionOptions session_options_;
+  StepCallback on_step_;
   std::vector<ChatTurn> turns_;
   std::vector<Trace> traces_;       ///< one per turn
   std::vector<std::int32_t> held_;  ///< the session's caches hold a prefix of these

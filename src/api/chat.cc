@@ -42,7 +42,8 @@ Chat::Chat(const Engine& engine, Session session, const ChatOptions& options)
       session_(std::move(session)),
       system_(options.system),
       kwargs_(options.kwargs),
-      raw_(options.raw || !engine.text()->has_template()) {
+      raw_(options.raw || !engine.text()->has_template()),
+      session_options_(options.session) {
   if (raw_) system_.clear();
 }
 
@@ -203,6 +204,11 @@ void Chat::reset() {
   held_.clear();
   stop_token_last_ = false;
   session_.reset();
+}
+
+void Chat::watch_steps(StepCallback on_step) {
+  on_step_ = on_step;
+  session_.watch_steps(std::move(on_step));
 }
 
 Status Chat::set_system(std::string_view text) {

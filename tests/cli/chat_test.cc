@@ -115,6 +115,19 @@ TEST_F(ChatCommand, WhatFailsIsOneLineAndTheConversationGoesOn) {
   EXPECT_EQ(lines[3]["turn"], 1);
 }
 
+TEST_F(ChatCommand, SavedConversationIsLoadedByAnotherRun) {
+  const std::string file = folder_.file("kept");
+  const auto first = objects("hello\n/save " + file + "\nmore\n", {"--seed", "3", "--temp", "0.9"});
+  ASSERT_EQ(first.size(), 3u) << last_error_;
+  EXPECT_EQ(first[1]["ok"], true) << last_error_;
+  const auto second = objects("/load " + file + "\nmore\n/load\n", {"--seed", "3", "--temp", "0.9"});
+  ASSERT_EQ(second.size(), 3u) << last_error_;
+  EXPECT_EQ(second[0]["turns"], 1);
+  EXPECT_EQ(second[1]["ids"], first[2]["ids"]);
+  EXPECT_EQ(second[1]["cached_tokens"], first[2]["cached_tokens"]);
+  EXPECT_EQ(second[2]["ok"], false) << "no file named";
+}
+
 TEST_F(ChatCommand, ModelIsAskedFor) { EXPECT_EQ(run_latte({"chat"}).exit_code, 2); }
 
 /// The program on a terminal of its own.

@@ -62,11 +62,14 @@ TEST(RopeTable, Llama3KeepsFastSlowsSlowAndBlendsBetween) {
   for (std::size_t i = 0; i < table.inv_freq.size(); ++i) {
     const double plain = std::pow(500000.0, -2.0 * static_cast<double>(i) / 128);
     const double wave = 2 * 3.14159265358979323846 / plain;
-    if (wave < 8192.0 / 4) EXPECT_DOUBLE_EQ(table.inv_freq[i], plain);
-    if (wave > 8192.0) EXPECT_DOUBLE_EQ(table.inv_freq[i], plain / 8);
-    if (wave <= 8192.0 / 4 || wave >= 8192.0) continue;
-    EXPECT_LT(table.inv_freq[i], plain);
-    EXPECT_GT(table.inv_freq[i], plain / 8);
+    if (wave < 8192.0 / 4) {
+      EXPECT_DOUBLE_EQ(table.inv_freq[i], plain);
+    } else if (wave > 8192.0) {
+      EXPECT_DOUBLE_EQ(table.inv_freq[i], plain / 8);
+    } else {
+      EXPECT_LE(table.inv_freq[i], plain);
+      EXPECT_GE(table.inv_freq[i], plain / 8);
+    }
   }
 }
 

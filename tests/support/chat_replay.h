@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -16,7 +17,10 @@ class ChatLog {
     if (reply.kept_turn) runs_.push_back(reply.run);
   }
   void regenerated(const ChatReply& reply) {
-    if (reply.kept_turn) runs_.back() = reply.run;
+    if (!reply.kept_turn) return;
+    const int began = runs_.back().cached_tokens;  // the steps before the prompt's last one stayed
+    runs_.back() = reply.run;
+    runs_.back().cached_tokens = std::min(began, reply.run.cached_tokens);
   }
   void undone() { runs_.pop_back(); }
   void reset() { runs_.clear(); }
