@@ -58,7 +58,7 @@ using PromptCallback = std::function<bool(int rows_done, int rows_in_all)>;
 /// What was decided for one step of the main model.
 struct StepReport {
   std::string role;  ///< "prompt", "generated"
-  std::string form;  ///< "absorbed", "materialised"
+  std::string form;  ///< "absorbed", "materialised", "gqa"
   int rows = 0;      ///< L, new rows
   int cached = 0;    ///< T, rows in the cache with the new ones
   std::string reason;

@@ -5,6 +5,7 @@
 #include "base/fail.h"
 #include "decode/session.h"
 #include "io/file_map.h"
+#include "model/rope.h"
 
 namespace latte {
 namespace {
@@ -30,6 +31,16 @@ CacheModel describe_model(const Model& model, const Digest& weights) {
           .directory = model.weights.checkpoint.directory(),
           .config = model.config_digest.hex(),
           .weights = weights.hex()};
+}
+
+/// What may change a row's bits, the list of LongRoPE that the context has picked among it.
+std::string computed_by(const OpenModel& open) {
+  const EngineInfo& info = open.info;
+  const std::string how = fmt::format("{} {}, {}, {}, {}", info.device, info.isa, info.compute, info.numerics,
+                                      path_word(open.sequence.path));
+  const auto& longrope = open.model.config.rope.longrope;
+  if (!longrope.has_value()) return how;
+  return how + (takes_long_list(*longrope, open.sequence.context) ? ", long rope list" : ", short rope list");
 }
 
 CacheShape describe_rows(const LatentCache& cache, int rows) {
@@ -80,14 +91,12 @@ Status check_tokens(const PromptCache& file, int vocab, const std::string& path)
 
 /// This session as the header of a file.
 PromptCacheHeader SessionState::describe() const {
-  const EngineInfo& info = model->info;
   const int rows = sequence.length();
   const int saved_tokens = std::min(static_cast<int>(tokens.size()), rows + 1);
   PromptCacheHeader header{
       .row_format = kRowFormat,
       .model = describe_model(model->model, model->weights_digest.of(model->model)),
-      .computed = fmt::format("{} {}, {}, {}, {}", info.device, info.isa, info.compute, info.numerics,
-                              path_word(model->sequence.path)),
+      .computed = computed_by(*model),
       .rows = describe_rows(sequence.cache(), rows),
       .tokens = saved_tokens,
       .generated_from = std::min(generated_from, saved_tokens),

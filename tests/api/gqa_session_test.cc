@@ -8,6 +8,7 @@
 
 #include "family_engine.h"
 #include "latte/report.h"
+#include "support/temp_folder.h"
 
 namespace latte::test {
 namespace {
@@ -80,6 +81,40 @@ TEST_F(GqaSession, CacheBytesAreThoseOfKeysAndValues) {
   const Engine engine = open_or_die(options("qwen3"));
   EXPECT_EQ(engine.info().cache_bytes_per_token, 4 * 3 * 2 * 2 * 20);
   EXPECT_EQ(engine.info().family, "qwen3");
+}
+
+// Keys that one list has rotated are of no use to a session of the other.
+TEST_F(GqaSession, CacheFileOfTheOtherListOfLongRopeIsRefused) {
+  const TempFolder folder;
+  EngineOptions within = options("minicpm3_longrope"), past = within;
+  within.context = 32;
+  past.context = 64;
+  const Engine short_list = open_or_die(within), long_list = open_or_die(past);
+  Session saved = session_or_die(short_list), same = session_or_die(short_list), other = session_or_die(long_list);
+  run(saved, greedy(4));
+  ASSERT_TRUE(saved.save(folder.file("rows")).ok());
+  EXPECT_TRUE(same.load(folder.file("rows")).ok());
+  const Result<std::string> refused = other.load(folder.file("rows"));
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().message.find("short rope list\", this session computes by"), std::string::npos)
+      << refused.error().message;
+}
+
+TEST_F(GqaSession, CacheFileOfKeysAndValuesGoesOnExactly) {
+  const TempFolder folder;
+  const Engine engine = open_or_die(options("qwen3_moe", "qwen3"));
+  Session whole = session_or_die(engine, SpecType::kDraft), first = session_or_die(engine, SpecType::kDraft),
+          second = session_or_die(engine, SpecType::kDraft);
+  const std::vector<std::int32_t> expected = run(whole, greedy(30)).ids;
+  run(first, greedy(12));
+  ASSERT_TRUE(first.save(folder.file("rows")).ok());
+  const Result<std::string> loaded = second.load(folder.file("rows"));
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message;
+  const auto fed = static_cast<std::ptrdiff_t>(second.tokens().size()) - 20;  // the last token may not be fed yet
+  EXPECT_GE(fed, 11);
+  const Result<GenerateResult> rest = second.generate(second.tokens(), greedy(30 - static_cast<int>(fed)));
+  ASSERT_TRUE(rest.ok()) << rest.error().message;
+  EXPECT_EQ(rest->ids, std::vector<std::int32_t>(expected.begin() + fed, expected.end()));
 }
 
 TEST_F(GqaSession, DeclaredContextPicksTheListOfLongRope) {

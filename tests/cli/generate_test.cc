@@ -188,6 +188,20 @@ TEST(Generate, LogprobsAreInTheJsonWhenAskedFor) {
   EXPECT_TRUE(text.err.starts_with("warning: --logprobs is not used: they are printed with --json\n")) << text.err;
 }
 
+TEST(Generate, GroupedQueryAttentionIsCountedAsItself) {
+  const auto folder = latte::testing::family_folder("qwen3");
+  if (!folder.has_value()) GTEST_SKIP() << "LATTE_TEST_DATA is not set: the model is not in the repository";
+  const std::vector<std::string> command = {"generate", "-m", *folder, "--ids", "1,2,3", "-n", "4", "--temp", "0"};
+  std::vector<std::string> as_json = command;
+  as_json.push_back("--json");
+  const nlohmann::json result = run_latte(as_json).json();
+  EXPECT_EQ(result["paths"]["absorbed"], 0);
+  EXPECT_EQ(result["paths"]["materialised"], 0);
+  EXPECT_EQ(result["paths"]["gqa"], result["rounds"].get<int>() + 1);
+  EXPECT_EQ(result["path_rows"]["absorbed"], 0);
+  EXPECT_NE(run_latte(command).err.find("paths: gqa "), std::string::npos);
+}
+
 TEST(Generate, BrokenPipeEndsQuietly) {
   const Outcome outcome =
       run_latte(generate({"-n", "8", "--json"}), {.environment = {}, .close_stdout = true, .interrupt_after_ms = 0});

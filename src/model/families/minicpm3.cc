@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "base/fail.h"
 #include "model/families/family.h"
 #include "model/families/parts.h"
 
@@ -19,6 +20,8 @@ void read(KeyReader& reader, ModelConfig& config) {
   config.rope.interleave = false;
   read_rope(reader, config);
   const double branch = reader.positive("scale_depth", 1, 1e6) / std::sqrt(static_cast<double>(config.layers));
+  if (branch < 1e-6)
+    reader.refuse("scale_depth", fmt::format("{} x sqrt(layers)", branch), "at least 1e-6 x sqrt(layers)");
   config.embedding_scale = reader.positive("scale_emb", 1, 1e6) / branch;
   config.rms_norm_eps /= branch * branch;
   // The head reads the hidden state divided by hidden_size / dim_model_base.
