@@ -93,9 +93,10 @@ def copy_sources(edits):
     by_file = {}
     for edit in edits:
         by_file.setdefault(edit.file, []).append(edit)
-    listed = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", "CMakeLists.txt",
-                             "cmake", "include", "src", "tests", "apps"], cwd=ROOT, capture_output=True, text=True, check=True)
-    wanted = {file for file in listed.stdout.split("\n") if file and not file.startswith("tests/data/")}
+    wanted = {"CMakeLists.txt"}
+    for folder in ["cmake", "include", "src", "tests", "apps"]:
+        wanted |= {path.relative_to(ROOT).as_posix() for path in (ROOT / folder).rglob("*") if path.is_file()}
+    wanted = {file for file in wanted if not file.startswith("tests/data/") and "__pycache__" not in file}
     for file in sorted(wanted):
         if not (ROOT / file).exists():
             continue
@@ -325,6 +326,7 @@ def main():
     parser.add_argument("--slow", type=float, default=5.0, help="seconds above which a test is left out")
     parser.add_argument("--build", action="store_true")
     parser.add_argument("--prebuilt", action="store_true")
+    parser.add_argument("--baseline", type=pathlib.Path, help="filters and seconds of the programs, instead of a run of all")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--self-test", action="store_true")
     arguments = parser.parse_args()
@@ -353,7 +355,9 @@ def main():
     if arguments.only:
         todo = [e for e in todo if arguments.only == str(e.number) or arguments.only in e.name or arguments.only in e.file]
     base_file = WORK / f"baseline-{code}.json"
-    if base_file.exists():
+    if arguments.baseline:
+        base = json.loads(arguments.baseline.read_text())
+    elif base_file.exists():
         base = json.loads(base_file.read_text())
     else:
         base = baseline(programs, arguments.slow, arguments.processes)
