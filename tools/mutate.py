@@ -368,7 +368,8 @@ def main():
         return edit, run_mutant(edit, base), time.monotonic() - started
 
     with concurrent.futures.ThreadPoolExecutor(arguments.processes) as pool:
-        for edit, outcome, seconds in pool.map(timed, todo):
+        for finished in concurrent.futures.as_completed([pool.submit(timed, edit) for edit in todo]):
+            edit, outcome, seconds = finished.result()
             results[edit.key] = {"key": edit.key, "code": code, **outcome}
             with path.open("a") as file:
                 file.write(json.dumps(results[edit.key]) + "\n")
