@@ -37,16 +37,16 @@ std::array<InstructionSet, 7> instruction_sets() {
   const bool avx512_vnni = avx512 && __builtin_cpu_supports("avx512vnni");
   const bool amx = processor_has_amx();
   const bool neon = false;
-#else
+#else  // AArch64 has NEON always
   const bool avx2 = false;
   const bool avx512 = false;
   const bool avx512_bf16 = false;
   const bool avx512_vnni = false;
   const bool amx = false;
-  const bool neon = sizeof(void*) == 8;
+  const bool neon = neon_kernels() != nullptr;
 #endif
   return {{{"scalar", scalar_kernels(), true},
-           {"neon", nullptr, neon},
+           {"neon", neon_kernels(), neon},
            {"avx2", avx2_kernels(), avx2},
            {"avx512", avx512_kernels(), avx512},
            {"avx512_vnni", nullptr, avx512_vnni},
