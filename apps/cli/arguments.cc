@@ -6,7 +6,9 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <cstdint>
 #include <cstdlib>
+#include <limits>
 #include <utility>
 
 #include "suggest.h"
@@ -61,7 +63,11 @@ std::string shape_error(const OptionSpec& option, std::string_view value) {
           whole.has_value() ? static_cast<double>(*whole) >= option.least && static_cast<double>(*whole) <= option.most
                             : wide.has_value() && static_cast<double>(*wide) <= option.most;
       if (in_range) return "";
-      return fmt::format("a whole number from {:.0f} to {:.0f}", option.least, option.most);
+      // The largest seed has no double of its own.
+      const bool all_64_bits = option.most >= static_cast<double>(std::numeric_limits<std::uint64_t>::max());
+      return fmt::format("a whole number from {:.0f} to {}", option.least,
+                         all_64_bits ? fmt::format("{}", std::numeric_limits<std::uint64_t>::max())
+                                     : fmt::format("{:.0f}", option.most));
     }
     case ValueKind::kReal: {
       const std::optional<double> real = number<double>(value);
@@ -75,8 +81,9 @@ std::string shape_error(const OptionSpec& option, std::string_view value) {
       return listed(value, option.value) ? "" : fmt::format("one of {}", option.value);
     case ValueKind::kFlag:
     case ValueKind::kText:
-    case ValueKind::kList:
       return "";
+    case ValueKind::kList:
+      return value.empty() ? "some text" : "";
   }
   return "";
 }

@@ -34,11 +34,12 @@ Status check_sources(const Arguments& arguments) {
 Result<std::vector<std::int32_t>> prompt_ids(const Arguments& arguments, const Engine& engine) {
   const TextCodec* codec = engine.text();
   const bool chats = !arguments.has("--ids") && !arguments.flag("--raw") && codec != nullptr && codec->has_template();
-  if (arguments.has("--system-prompt") && !chats) {
-    warn(fmt::format("--system-prompt is not used: {}", arguments.has("--ids") ? "--ids give the whole prompt"
-                                                        : arguments.flag("--raw")
-                                                            ? "--raw takes the prompt as text"
-                                                            : "the model has no chat template to put it in"));
+  for (const char* option : {"--system-prompt", "--kwargs"}) {
+    if (!arguments.has(option) || chats) continue;
+    warn(fmt::format("{} is not used: {}", option,
+                     arguments.has("--ids")    ? "--ids give the whole prompt"
+                     : arguments.flag("--raw") ? "--raw takes the prompt as text"
+                                               : "the model has no chat template to put it in"));
   }
   if (const auto list = arguments.text("--ids")) return parse_token_ids(*list);
   Result<std::string> text =

@@ -49,10 +49,15 @@ int run_command(Command command, const Arguments& arguments) {
 }
 
 int run(std::span<char* const> words) {
+  // `latte help COMMAND` is `latte COMMAND --help`.
+  if (words.size() > 1 && std::string_view(words[0]) == "help") {
+    for (const CommandSpec& command : command_table())
+      if (command.name == words[1]) return finish_with(command_help(command));
+  }
   if (words.empty()) return misused("no command, expected one of those that latte --help lists");
   const std::string_view name = words[0];
-  if (name == "--help" || name == "-h") return finish_with(program_help());
-  if (name == "--version") return finish_with(fmt::format("latte {}\n", kVersion));
+  if (name == "--help" || name == "-h" || (name == "help" && words.size() == 1)) return finish_with(program_help());
+  if (name == "--version" || name == "version") return finish_with(fmt::format("latte {}\n", kVersion));
   if (name == "--help-markdown") return finish_with(options_page());
   std::vector<std::string_view> names;
   for (const CommandSpec& command : command_table()) {
@@ -63,7 +68,8 @@ int run(std::span<char* const> words) {
     if (arguments->wants_help()) return finish_with(command_help(command));
     return run_command(command.command, *arguments);
   }
-  return misused(fmt::format("unknown command \"{}\"{}", name, suggestion(name, names)));
+  return misused(
+      fmt::format("unknown command \"{}\"{}, expected one that latte --help lists", name, suggestion(name, names)));
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ FileMap::FileMap(std::string path, const std::byte* data, std::size_t size)
     : path_(std::move(path)), data_(data), size_(size) {}
 
 Result<FileMap> FileMap::open(const std::string& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe nobody writes
   if (descriptor < 0) return system_error(path, "open", errno);
   struct stat status {};
   if (::fstat(descriptor, &status) != 0) {
@@ -27,7 +27,8 @@ Result<FileMap> FileMap::open(const std::string& path) {
   }
   if (!S_ISREG(status.st_mode)) {
     ::close(descriptor);
-    return fail(ErrorKind::kInvalidInput, "{}: not a regular file", path);
+    return fail(ErrorKind::kInvalidInput, "{}: not a regular file but {}, expected the file itself", path,
+                S_ISDIR(status.st_mode) ? "a directory" : "a pipe or device");
   }
   const std::size_t size = static_cast<std::size_t>(status.st_size);
   if (size == 0) {  // mmap refuses a length of 0

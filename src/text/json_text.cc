@@ -25,8 +25,8 @@ Result<Json> parse_as(std::string_view text, std::string_view file) {
   try {
     return Json::parse(text.begin(), text.end());
   } catch (const nlohmann::json::parse_error& error) {
-    return fail(ErrorKind::kInvalidInput, "{}: broken JSON at byte {} of {}; the file may be truncated, fetch it again",
-                file, error.byte, text.size());
+    return fail(ErrorKind::kInvalidInput, "{}: broken JSON at byte {} of {}; expected one whole JSON value", file,
+                error.byte, text.size());
   } catch (const nlohmann::json::exception&) {
     return fail(ErrorKind::kInvalidInput, "{}: a number is out of range, expected what fits 64 bits", file);
   }
@@ -38,6 +38,10 @@ Result<std::string> read_text_file(const std::string& path) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) {
     return fail(ErrorKind::kIo, "{}: is a directory, expected a file", path);
+  }
+  // A pipe would wait for a writer for ever.
+  if (std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored)) {
+    return fail(ErrorKind::kIo, "{}: is a pipe or device, expected a file", path);
   }
   const std::unique_ptr<std::FILE, CloseFile> file(std::fopen(path.c_str(), "rb"));
   if (file == nullptr) {

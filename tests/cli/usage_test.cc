@@ -19,6 +19,14 @@ TEST(Usage, NoCommandIsMisuse) { expect_misused(run_latte({}), "--help"); }
 
 TEST(Usage, UnknownCommandSuggestsTheNearest) { expect_misused(run_latte({"genrate"}), "did you mean \"generate\"?"); }
 
+TEST(Usage, HelpOfACommandHasTwoSpellings) {
+  const Outcome words = run_latte({"help", "generate"});
+  EXPECT_EQ(words.exit_code, 0);
+  EXPECT_EQ(words.out, run_latte({"generate", "--help"}).out);
+  EXPECT_EQ(run_latte({"help"}).out, run_latte({"--help"}).out);
+  expect_misused(run_latte({"frobnicate"}), "expected one that latte --help lists");
+}
+
 TEST(Usage, UnknownOptionSuggestsTheNearest) {
   expect_misused(run_latte({"generate", "--pormpt", "x"}), "did you mean \"--prompt\"?");
 }
@@ -30,6 +38,8 @@ TEST(Usage, ValuesAreChecked) {
   expect_misused(run_latte({"generate", "-m"}), "expects a value");
   expect_misused(run_latte({"generate", "--raw=1", "x"}), "takes no value");
   expect_misused(run_latte({"generate", "stray"}), "unexpected argument");
+  expect_misused(run_latte({"generate", "--seed", "-1"}), "a whole number from 0 to 18446744073709551615");
+  expect_misused(run_latte({"generate", "-r", ""}), "expected some text");
 }
 
 TEST(Usage, SamplingThatMakesNoDistributionIsMisuse) {

@@ -1,6 +1,7 @@
 #include "io/file_map.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <utility>
 
@@ -43,6 +44,17 @@ TEST(FileMap, FolderIsRefused) {
   const Result<FileMap> opened = FileMap::open(folder.path());
   ASSERT_FALSE(opened.ok());
   EXPECT_NE(opened.error().message.find("not a regular file"), std::string::npos) << opened.error().message;
+}
+
+
+TEST(FileMap, APipeNobodyWritesIsRefusedAtOnce) {
+  const test::TempFolder folder;
+  const std::string path = folder.write("file", "") + "_pipe";
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  const Result<FileMap> opened = FileMap::open(path);
+  ASSERT_FALSE(opened.ok());
+  EXPECT_NE(opened.error().message.find("a pipe or device, expected the file itself"), std::string::npos)
+      << opened.error().message;
 }
 
 }  // namespace
