@@ -258,16 +258,18 @@ def explain_key(edit):
     return mutants.digest(edit.file, edit.source_line, edit.name, edit.replacement)
 
 
-def write_report(edits, named, results, base):
+def write_report(edits, named, results):
     explanations = json.loads(EXPLANATIONS.read_text()) if EXPLANATIONS.exists() else {}
     processor = next((line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")),
                      platform.processor())
-    flips = edits[named:]
+    open_flips = [e for e in edits[named:] if e.key not in results]
+    flips = [e for e in edits[named:] if e.key in results]
     killed = [e for e in flips if results[e.key]["status"] != "survived"]
     out = ["# Mutations", "", "Written by `tools/mutate.py`; the mutants are explained there. Tests whose run takes long are left out"
            f" unless a break names them. Machine: {processor}, {os.cpu_count()} cores.", "",
            f"Named breaks: {named}, noticed: {sum(results[e.key]['status'] != 'survived' for e in edits[:named])}. "
-           f"Flips drawn with seed {SEED}: {len(flips)}, noticed: {len(killed)}, explained below: {len(flips) - len(killed)}.", "",
+           f"Flips drawn with seed {SEED}: {len(flips)}, noticed: {len(killed)}, explained below: {len(flips) - len(killed)}"
+           + (f", without a result yet: {len(open_flips)}." if open_flips else "."), "",
            "## Named breaks", "", "| break | file | noticed by |", "|---|---|---|"]
     bad = []
     cell = lambda text: text.replace("|", "\\|")
@@ -324,6 +326,7 @@ def main():
     parser.add_argument("--write-killers", action="store_true")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--slow", type=float, default=5.0, help="seconds above which a test is left out")
+    parser.add_argument("--report", type=pathlib.Path, help="write the table from these results, run nothing")
     parser.add_argument("--build", action="store_true")
     parser.add_argument("--prebuilt", action="store_true")
     parser.add_argument("--baseline", type=pathlib.Path, help="filters and seconds of the programs, instead of a run of all")
@@ -340,6 +343,13 @@ def main():
         for edit in collect(dropped)[0]:
             print(f"{edit.number:3} {edit.file}:{edit.line} {edit.name} | {edit.source_line} -> {edit.replacement}")
         return 0
+    if arguments.report:
+        dropped = set(json.loads(dropped_file().read_text())) if dropped_file().exists() else set()
+        edits, named = collect(dropped)
+        results = {row["key"]: row for row in map(json.loads, arguments.report.read_text().splitlines())}
+        bad = write_report(edits, named, results)
+        print("\n".join(bad))
+        return 1 if bad else 0
     if arguments.prebuilt:
         edits, named, programs = built_before()
     else:
@@ -375,12 +385,12 @@ def main():
                 file.write(json.dumps(results[edit.key]) + "\n")
             print(f"{edit.number:3} {outcome['status']:8} {seconds:6.1f} s  {edit.file}:{edit.line} {edit.name}"
                   f"  {outcome['test']}", flush=True)
-    if any(edit.key not in results for edit in edits):
-        print("not all mutants have a result yet; run again without --only for the report")
+    if any(edit.key not in results for edit in edits[:named]):
+        print("not all named breaks have a result yet; run again without --only for the report")
         return 0
     if arguments.write_killers:
         write_killers(edits[:named], results)
-    bad = write_report(edits, named, results, base)
+    bad = write_report(edits, named, results)
     print("\n".join(bad) if bad else f"every named break is noticed, every survivor explained: {REPORT.relative_to(ROOT)}")
     return 1 if bad else 0
 
