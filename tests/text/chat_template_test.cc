@@ -264,6 +264,15 @@ TEST(ChatTemplate, LookingThroughNamesAndKeysCountsAsWork) {
   expect_refused(keys + repeated("{% if dict(d) %}{% endif %}"), "more work than");
 }
 
+TEST(ChatTemplate, AnErrorThatQuotesTheTemplateIsOneLine) {
+  for (const char* source : {"{{ [1]|map('no\nfilter')|list }}", "{{ [1]|select('no\n\rtest')|list }}",
+                             "{% set x = namespace(a=1) %}{{ x.b['\n'].c }}", "{{ 'a\n' + 1 }}"}) {
+    const std::string message = error_of(source);
+    EXPECT_FALSE(message.empty()) << source;
+    EXPECT_EQ(message.find_first_of("\n\r"), std::string::npos) << message;
+  }
+}
+
 TEST(ChatTemplate, ComparingSharedPartsCountsAsWork) {
   expect_refused(
       "{% set ns=namespace(a=[1],b=[1]) %}{% for i in range(99) %}{% set ns.a=[ns.a,ns.a] %}"
