@@ -1,0 +1,42 @@
+#!/usr/bin/env python3
+"""Has a compiler read every file of a configured build folder and write none: its warnings, without the rest of its work.
+
+Usage: tools/syntax_check.py BUILD_DIR [TEXT]   TEXT: only files whose path holds it. Exit status 1 when a file is refused.
+"""
+
+import concurrent.futures
+import json
+import os
+import pathlib
+import shlex
+import subprocess
+import sys
+
+
+def check(entry):
+    words = shlex.split(entry["command"])
+    output = words.index("-o")
+    run = subprocess.run(words[:output] + words[output + 2:] + ["-fsyntax-only"], cwd=entry["directory"],
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return entry["file"], run.returncode, run.stdout
+
+
+def main():
+    build = pathlib.Path(sys.argv[1])
+    entries = json.loads((build / "compile_commands.json").read_text())
+    entries = [entry for entry in entries if len(sys.argv) < 3 or sys.argv[2] in entry["file"]]
+    if not entries:
+        print(f"error: {build}/compile_commands.json names no file to check", file=sys.stderr)
+        return 1
+    refused = 0
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for file, status, text in pool.map(check, entries):
+            if status != 0:
+                refused += 1
+                print(f"{file}: refused\n{text}", flush=True)
+    print(f"syntax_check: {len(entries)} files read, {refused} refused")
+    return 1 if refused else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
