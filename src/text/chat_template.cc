@@ -65,20 +65,12 @@ Result<jinja::Value> to_value(const Json& json, int depth) {
   }
 }
 
-// An error may quote the template; it stays one line.
-std::string one_line(std::string text) {
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = ' ';
-  }
-  return text;
-}
-
 // A template of tokenizer_config.json or a file, parsed.
 Status add_template(std::string name, std::string_view source, std::string_view file,
                     std::vector<NamedTemplate>& templates) {
   NamedTemplate entry{std::move(name), replace_invalid_utf8(source), {}};
   auto ast = jinja::parse_template(entry.source);
-  if (!ast.ok()) return fail(ErrorKind::kInvalidInput, "{}: {}", file, one_line(ast.error().message));
+  if (!ast.ok()) return fail(ErrorKind::kInvalidInput, "{}: {}", file, ast.error().message);
   entry.ast = std::move(*ast);
   templates.push_back(std::move(entry));
   return {};
@@ -218,7 +210,7 @@ Result<std::string> ChatTemplate::render(const ChatInput& input) const {
     }
   }
   auto text = jinja::render(state_->chosen(!input.tools.is_null()).ast, context);
-  if (!text.ok()) return fail(text.error().kind, "{}: chat template {}", state_->file, one_line(text.error().message));
+  if (!text.ok()) return fail(text.error().kind, "{}: chat template {}", state_->file, text.error().message);
   return text;
 }
 

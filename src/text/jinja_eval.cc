@@ -298,8 +298,7 @@ class Evaluator {
     if (name == "dict" || name == "namespace") return make_mapping(name == "namespace", arguments);
     const Value* first = arguments.find(0, name == "raise_exception" ? "message" : "format");
     if (name == "raise_exception") {
-      std::string message = first == nullptr ? "" : to_text(runtime_, *first);
-      std::replace(message.begin(), message.end(), '\n', ' ');
+      const std::string message = first == nullptr ? "" : to_text(runtime_, *first);
       return runtime_.refuse(fmt::format("the template says: {}", message));
     }
     if (first == nullptr || !first->is_string()) return runtime_.refuse("strftime_now without a format");

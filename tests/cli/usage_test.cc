@@ -39,7 +39,7 @@ TEST(Usage, ValuesAreChecked) {
   expect_misused(run_latte({"generate", "--raw=1", "x"}), "takes no value");
   expect_misused(run_latte({"generate", "stray"}), "unexpected argument");
   expect_misused(run_latte({"generate", "--seed", "-1"}), "a whole number from 0 to 18446744073709551615");
-  expect_misused(run_latte({"generate", "-r", ""}), "expected some text");
+  for (const char* list : {"-r", "-l"}) expect_misused(run_latte({"generate", list, ""}), "expected some text");
 }
 
 TEST(Usage, SamplingThatMakesNoDistributionIsMisuse) {

@@ -27,6 +27,16 @@ inline std::string large_data_root() {
   return root == nullptr ? "" : root;
 }
 
+/// The text of a golden's entry: as it is, or bytes in hexadecimal where they are no UTF-8.
+inline std::string text_of(const nlohmann::ordered_json& entry) {
+  if (entry.contains("text")) return entry["text"].get<std::string>();
+  const std::string hex = entry["hex"];
+  std::string bytes;
+  for (std::size_t i = 0; i < hex.size(); i += 2)
+    bytes.push_back(static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16)));
+  return bytes;
+}
+
 /// 64-bit FNV-1a over little-endian ids, as the golden generator writes it.
 inline std::string fnv(std::span<const std::int32_t> ids) {
   std::uint64_t value = 0xCBF29CE484222325ull;

@@ -17,15 +17,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Ids = std::vector<std::int32_t>;
 
-std::string text_of(const Json& entry) {
-  if (entry.contains("text")) return entry["text"].get<std::string>();
-  const std::string hex = entry["hex"];
-  std::string bytes;
-  for (std::size_t i = 0; i < hex.size(); i += 2)
-    bytes.push_back(static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16)));
-  return bytes;
-}
-
 const Tokenizer& tokenizer_of(const std::string& name) {
   static std::map<std::string, Tokenizer> loaded;
   const auto found = loaded.find(name);
@@ -61,17 +52,18 @@ class TextModelFolder : public testing::TestWithParam<const char*> {
 TEST_P(TextModelFolder, GivesTheIdsOfItsPackage) {
   const Json cases = golden();
   for (const Json& entry : cases["cases"]) {
-    EXPECT_EQ(encode(tokenizer(), text_of(entry)), entry["ids"].get<Ids>()) << entry.dump();
+    EXPECT_EQ(encode(tokenizer(), test::text_of(entry)), entry["ids"].get<Ids>()) << entry.dump();
   }
   for (const Json& entry : cases["mixture"]) {
-    EXPECT_EQ(test::fnv(encode(tokenizer(), text_of(entry))), entry["fnv"].get<std::string>()) << entry.dump();
+    EXPECT_EQ(test::fnv(encode(tokenizer(), test::text_of(entry))), entry["fnv"].get<std::string>()) << entry.dump();
   }
 }
 
 TEST_P(TextModelFolder, MatchesAddedTokensAsItsPackage) {
   const Json cases = golden();
   for (const Json& entry : cases["marked"]) {
-    EXPECT_EQ(encode(tokenizer(), text_of(entry), {.match_special = true}), entry["ids"].get<Ids>()) << entry.dump();
+    EXPECT_EQ(encode(tokenizer(), test::text_of(entry), {.match_special = true}), entry["ids"].get<Ids>())
+        << entry.dump();
   }
 }
 
@@ -164,7 +156,7 @@ TEST(Llama, EveryFormGivesTheIdsAndTextsOfTheTokenizersPackage) {
           << variant["change"].dump() << golden["texts"][i].dump();
     }
     for (std::size_t i = 0; i < golden["marked"].size(); ++i) {
-      const Ids ids = encode(*tokenizer, text_of(golden["marked"][i]), {.match_special = true});
+      const Ids ids = encode(*tokenizer, test::text_of(golden["marked"][i]), {.match_special = true});
       EXPECT_EQ(test::fnv(ids), variant["marked"][i].get<std::string>())
           << variant["change"].dump() << golden["marked"][i].dump();
       EXPECT_EQ(tokenizer->decode(ids), variant["decoded"][i].get<std::string>()) << variant["change"].dump();

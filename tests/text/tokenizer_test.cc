@@ -23,15 +23,6 @@ const Tokenizer& small_tokenizer() {
   return tokenizer.value();
 }
 
-std::string text_of(const Json& entry) {
-  if (entry.contains("text")) return entry["text"].get<std::string>();
-  const std::string hex = entry["hex"];
-  std::string bytes;
-  for (std::size_t i = 0; i < hex.size(); i += 2)
-    bytes.push_back(static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16)));
-  return bytes;
-}
-
 Ids encode(const Tokenizer& tokenizer, std::string_view text, EncodeOptions options = {}) {
   const auto ids = tokenizer.encode(text, options);
   EXPECT_TRUE(ids.ok()) << ids.error().message;
@@ -40,10 +31,11 @@ Ids encode(const Tokenizer& tokenizer, std::string_view text, EncodeOptions opti
 
 void expect_golden(const Tokenizer& tokenizer, const Json& golden) {
   for (const Json& entry : golden["cases"]) {
-    EXPECT_EQ(encode(tokenizer, text_of(entry)), entry["ids"].get<Ids>()) << entry.dump();
+    EXPECT_EQ(encode(tokenizer, test::text_of(entry)), entry["ids"].get<Ids>()) << entry.dump();
   }
   for (const Json& entry : golden["marked"]) {
-    EXPECT_EQ(encode(tokenizer, text_of(entry), {.match_special = true}), entry["ids"].get<Ids>()) << entry.dump();
+    EXPECT_EQ(encode(tokenizer, test::text_of(entry), {.match_special = true}), entry["ids"].get<Ids>())
+        << entry.dump();
   }
   for (const Json& entry : golden["decode"]) {
     EXPECT_EQ(tokenizer.decode(entry["ids"].get<Ids>()), entry["text"].get<std::string>()) << entry.dump();
@@ -72,7 +64,8 @@ TEST_P(TokenizerFolder, GivesTheIdsOfTheTokenizersPackage) {
   EXPECT_EQ(large->tokenizer.vocab_size(), large->golden["vocab_size"].get<int>());
   expect_golden(large->tokenizer, large->golden);
   for (const Json& entry : large->golden["mixture"]) {
-    EXPECT_EQ(test::fnv(encode(large->tokenizer, text_of(entry))), entry["fnv"].get<std::string>()) << entry.dump();
+    EXPECT_EQ(test::fnv(encode(large->tokenizer, test::text_of(entry))), entry["fnv"].get<std::string>())
+        << entry.dump();
   }
 }
 
