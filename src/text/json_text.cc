@@ -1,22 +1,14 @@
 #include "text/json_text.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <filesystem>
-#include <memory>
 #include <nlohmann/json.hpp>
-#include <system_error>
+#include <span>
 
 #include "base/fail.h"
+#include "io/file_map.h"
 
 namespace latte {
 namespace {
-
-struct CloseFile {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
 
 template <class Json>
 Result<Json> parse_as(std::string_view text, std::string_view file) {
@@ -26,7 +18,7 @@ Result<Json> parse_as(std::string_view text, std::string_view file) {
     return Json::parse(text.begin(), text.end());
   } catch (const nlohmann::json::parse_error& error) {
     return fail(ErrorKind::kInvalidInput, "{}: broken JSON at byte {} of {}; expected one whole JSON value", file,
-                error.byte, text.size());
+                std::min(error.byte, text.size()), text.size());
   } catch (const nlohmann::json::exception&) {
     return fail(ErrorKind::kInvalidInput, "{}: a number is out of range, expected what fits 64 bits", file);
   }
@@ -35,24 +27,10 @@ Result<Json> parse_as(std::string_view text, std::string_view file) {
 }  // namespace
 
 Result<std::string> read_text_file(const std::string& path) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) {
-    return fail(ErrorKind::kIo, "{}: is a directory, expected a file", path);
-  }
-  // A pipe would wait for a writer for ever.
-  if (std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored)) {
-    return fail(ErrorKind::kIo, "{}: is a pipe or device, expected a file", path);
-  }
-  const std::unique_ptr<std::FILE, CloseFile> file(std::fopen(path.c_str(), "rb"));
-  if (file == nullptr) {
-    const ErrorKind kind = errno == ENOENT || errno == ENOTDIR ? ErrorKind::kNotFound : ErrorKind::kIo;
-    return fail(kind, "{}: cannot be opened ({}); check the model folder", path, std::strerror(errno));
-  }
-  std::string text;
-  char block[1 << 16];
-  while (const std::size_t got = std::fread(block, 1, sizeof block, file.get())) text.append(block, got);
-  if (std::ferror(file.get()) != 0) return fail(ErrorKind::kIo, "{}: reading failed after {} bytes", path, text.size());
-  return text;
+  const Result<FileMap> file = FileMap::open(path);
+  if (!file.ok()) return file.error();
+  const std::span<const std::byte> bytes = file->bytes();
+  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
 Status check_json_text(std::string_view text, std::string_view file, int max_depth) {

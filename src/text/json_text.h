@@ -12,7 +12,8 @@ namespace latte {
 /// the document shallow, whatever the file holds.
 inline constexpr int kMaxJsonDepth = 128;
 
-/// The whole of a text file. Errors name the path: kNotFound when it does not exist, kIo when it cannot be read.
+/// The whole of a text file. Errors name the path: kNotFound when it does not exist, kIo when it cannot be
+/// read, kInvalidInput when it is a directory, a pipe or a device.
 Result<std::string> read_text_file(const std::string& path);
 
 /// Refuses NUL bytes and nesting beyond `max_depth`, the two things the JSON parser itself does not guard. `file` names
