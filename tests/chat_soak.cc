@@ -1,6 +1,6 @@
 // Random conversations (turns, stops, regen, undo, reset, save and load) for a while, each against a fresh session fed
 // the same tokens in the same steps (every cached bit equal) and against one whole prefill (logits after the next
-// prompt within tolerance). Usage: chat_soak [--seconds N] [--seed S] [--model DIR]   without a model: random weights,
+// prompt within tolerance, under pinned numerics every bit equal). Usage: chat_soak [--seconds N] [--seed S] [--model DIR]   without a model: random weights,
 // three kinds of template
 #include <unistd.h>
 
@@ -71,9 +71,9 @@ class Soak {
     std::printf(
         "chat_soak: seed %llu, %d conversations, %d turns (%d stopped, %d regenerated, %d undone, %d saved and loaded, "
         "%d reset), largest "
-        "distance to a whole prefill %.2e, memory grew %lld KiB\n",
+        "distance to a whole prefill %.2e, %d pinned prefills equal, memory grew %lld KiB\n",
         static_cast<unsigned long long>(options_.seed), conversations_, turns_, stopped_, regenerated_, undone_,
-        loaded_, reset_, farthest_, static_cast<long long>(grown >> 10));
+        loaded_, reset_, farthest_, pinned_, static_cast<long long>(grown >> 10));
     if (failure_.empty()) return 0;
     std::printf("FAILED in conversation %d: %s\n", conversations_, failure_.c_str());
     return 1;
@@ -165,6 +165,7 @@ class Soak {
   void compare_with_fresh(const Engine& engine, Chat& chat, const ChatLog& log) {
     Session fresh = Session::open(engine, {.spec = SpecType::kNone, .num_draft_tokens = std::nullopt}).value();
     failure_ = log.replay(fresh, sampling_);
+    if (engine.info().numerics == "pinned") return;  // there a turn undone has left its prompt's rows, not the reply's
     // Where a template had rewritten rows before the turn undone last, they are not there until they are read again.
     const int rows = chat.session().length();
     if (failure_.empty() && !fresh.rewind_to(rows).ok()) failure_ = "more rows than a fresh session has";
@@ -186,6 +187,12 @@ class Soak {
       return;
     }
     const double apart = distance(last_logits(chat.session(), prompt), last_logits(whole, prompt));
+    if (engine.info().numerics == "pinned") {
+      ++pinned_;
+      if (apart != 0 || cached_bits(chat.session()) != cached_bits(whole))
+        failure_ = "pinned rows differ from those of a whole prefill";
+      return;
+    }
     farthest_ = std::max(farthest_, apart);
     const double most = engine.info().cache == "f32" ? 1e-4 : 0.1;
     if (!(apart <= most)) failure_ = "logits are " + std::to_string(apart) + " from those of a whole prefill";
@@ -199,7 +206,7 @@ class Soak {
   std::string file_ = std::filesystem::temp_directory_path() / ("latte_soak_" + std::to_string(getpid()) + ".chat");
   std::string failure_;
   double farthest_ = 0;
-  int conversations_ = 0, turns_ = 0, stopped_ = 0, regenerated_ = 0, undone_ = 0, reset_ = 0, loaded_ = 0;
+  int conversations_ = 0, turns_ = 0, stopped_ = 0, regenerated_ = 0, undone_ = 0, reset_ = 0, loaded_ = 0, pinned_ = 0;
 };
 
 /// Models of random weights with each kind of template, in a folder that goes with it.
@@ -256,16 +263,19 @@ int soak(std::span<char* const> words) {
   const std::vector<std::string> folders = random.has_value() ? random->folders() : std::vector{options->model};
   std::vector<Engine> engines;
   for (const std::string& folder : folders) {
-    EngineOptions how;
-    how.model = folder;
-    how.context = random.has_value() ? 600 : 0;
-    how.threads = random.has_value() ? 1 : 0;
-    Result<Engine> engine = Engine::open(how);
-    if (!engine.ok()) {
-      std::puts(engine.error().message.c_str());
-      return 1;
+    for (const Numerics numerics : {Numerics::kFast, Numerics::kPinned}) {
+      EngineOptions how;
+      how.model = folder;
+      how.context = random.has_value() ? 600 : 0;
+      how.threads = random.has_value() ? 1 : 0;
+      how.numerics = numerics;
+      Result<Engine> engine = Engine::open(how);
+      if (!engine.ok()) {
+        std::puts(engine.error().message.c_str());
+        return 1;
+      }
+      engines.push_back(std::move(*engine));
     }
-    engines.push_back(std::move(*engine));
   }
   return Soak(*options, std::move(engines)).run();
 }

@@ -28,7 +28,7 @@ struct EngineInfo {
   int threads = 1;
   std::string compute;   ///< what products run in: "f32", "bf16", "f64"
   std::string cache;     ///< "f32", "bf16", "f64"
-  std::string numerics;  ///< "fast"
+  std::string numerics;  ///< "fast" or "pinned"
   int vocab = 0;
   int context = 0;        ///< tokens a session may hold
   int model_context = 0;  ///< the model's own length

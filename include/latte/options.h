@@ -22,7 +22,9 @@ enum class CacheType { kAuto, kBf16, kF32, kF16, kQ8, kFp8 };
 /// diagnostics, and forcing kMaterialised suspends the promise that speculation changes no bit.
 enum class PathChoice { kAuto, kAbsorbed, kMaterialised, kFormula };
 
-/// The numeric promise for prompts. Pinned is not there yet and is refused by name.
+/// The numeric promise for prompts. Fast: a short turn takes the cheaper form. Pinned: prompt rows are materialised, in
+/// steps that begin at multiples of 256 rows, and only such steps are kept of an earlier prompt, so that a warm cache
+/// gives the bits of a cold one.
 enum class Numerics { kFast, kPinned };
 
 /// Who guesses tokens ahead. Auto: the draft model when one is open, else the model's MTP layer, else prompt lookup.

@@ -7,6 +7,7 @@
 #include "api/model_lookup.h"
 #include "api/out_of_memory.h"
 #include "base/fail.h"
+#include "decode/open_model.h"
 #include "io/checkpoint.h"
 #include "latte/report.h"
 #include "model/config.h"
@@ -74,20 +75,6 @@ std::string decimal(WideInt value) {
     value /= 10;
   } while (value != 0);
   return digits;
-}
-
-MlaPath path_of(PathChoice choice) {
-  switch (choice) {
-    case PathChoice::kAbsorbed:
-      return MlaPath::kAbsorbed;
-    case PathChoice::kMaterialised:
-      return MlaPath::kMaterialised;
-    case PathChoice::kFormula:
-      return MlaPath::kFormula;
-    case PathChoice::kAuto:
-      break;
-  }
-  return MlaPath::kAuto;
 }
 
 StepDecision decide(const ModelConfig& config, const PlanRequest& request) {

@@ -19,27 +19,19 @@ const char* type_word(DType dtype) {
   return dtype == DType::kF64 ? "f64" : dtype == DType::kF32 ? "f32" : dtype == DType::kBf16 ? "bf16" : "?";
 }
 
-MlaPath path_of(PathChoice choice) {
-  switch (choice) {
-    case PathChoice::kAbsorbed:
-      return MlaPath::kAbsorbed;
-    case PathChoice::kMaterialised:
-      return MlaPath::kMaterialised;
-    case PathChoice::kFormula:
-      return MlaPath::kFormula;
-    case PathChoice::kAuto:
-      break;
+/// A model without a latent has no form to force, and pinned numerics choose it themselves.
+Status check_path(const EngineOptions& options, const ModelConfig& config) {
+  if (options.path == PathChoice::kAuto) return {};
+  if (config.attention != AttentionKind::kMla) {
+    return fail(
+        ErrorKind::kUnsupported,
+        "[open] --mla-path {} with family {}, whose attention is grouped-query and has one form: leave it at auto",
+        word(options.path), config.family);
   }
-  return MlaPath::kAuto;
-}
-
-/// A model without a latent has no form to force.
-Status check_path(PathChoice path, const ModelConfig& config) {
-  if (config.attention == AttentionKind::kMla || path == PathChoice::kAuto) return {};
-  return fail(
-      ErrorKind::kUnsupported,
-      "[open] --mla-path {} with family {}, whose attention is grouped-query and has one form: leave it at auto",
-      word(path), config.family);
+  if (options.numerics == Numerics::kFast) return {};
+  return fail(ErrorKind::kInvalidInput,
+              "[open] --mla-path {} with --numerics pinned, which chooses the form by the rows' role: leave out one",
+              word(options.path));
 }
 
 /// What rows of a model are cached as on this device.
@@ -182,6 +174,20 @@ void fill_info(const EngineOptions& options, OpenModel& open) {
 
 }  // namespace
 
+MlaPath path_of(PathChoice choice) {
+  switch (choice) {
+    case PathChoice::kAbsorbed:
+      return MlaPath::kAbsorbed;
+    case PathChoice::kMaterialised:
+      return MlaPath::kMaterialised;
+    case PathChoice::kFormula:
+      return MlaPath::kFormula;
+    case PathChoice::kAuto:
+      break;
+  }
+  return MlaPath::kAuto;
+}
+
 Status check_ids(const Tokenizer& tokenizer, std::int64_t vocab) {
   if (tokenizer.vocab_size() <= vocab) return {};
   return fail(ErrorKind::kInvalidInput,
@@ -201,9 +207,6 @@ Result<std::shared_ptr<const TextCodecState>> open_text(const std::string& direc
 }
 
 Result<std::shared_ptr<OpenModel>> open_model(const EngineOptions& options, const LoadProgress& progress) {
-  if (options.numerics == Numerics::kPinned) {
-    return fail(ErrorKind::kUnsupported, "[open] numerics pinned is not supported yet, expected fast");
-  }
   if (options.context < 0)
     return fail(ErrorKind::kInvalidInput, "[open] context of {} tokens, expected 0 (the model's) or more",
                 options.context);
@@ -221,7 +224,7 @@ Result<std::shared_ptr<OpenModel>> open_model(const EngineOptions& options, cons
   const auto open = std::make_shared<OpenModel>(std::move(*model));
   open->info.model_directory = options.model;
 
-  if (Status fits = check_path(options.path, open->model.config); !fits.ok()) return fits.error();
+  if (Status fits = check_path(options, open->model.config); !fits.ok()) return fits.error();
 
   const DType compute = compute_type(options.compute, open->model);
   Result<std::unique_ptr<Backend>> backend =
@@ -232,7 +235,7 @@ Result<std::shared_ptr<OpenModel>> open_model(const EngineOptions& options, cons
   if (!cache.ok()) return cache.error();
   open->sequence = {.context = options.context > 0 ? options.context : open->model.config.context_length,
                     .cache_dtype = *cache,
-                    .path = path_of(options.path)};
+                    .path = options.numerics == Numerics::kPinned ? MlaPath::kPinned : path_of(options.path)};
 
   tell("tokenizer");
   if (Tokenizer::find_file(options.model).has_value()) {

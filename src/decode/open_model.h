@@ -54,8 +54,12 @@ struct OpenModel {
   WeightsDigest weights_digest;
   WeightsDigest draft_weights_digest;
 
+  bool pinned() const { return sequence.path == MlaPath::kPinned; }
   const Tokenizer* tokenizer() const { return text_state == nullptr ? nullptr : &text_state->tokenizer; }
 };
+
+/// What the planner calls a choice.
+MlaPath path_of(PathChoice choice);
 
 /// Refuses a tokenizer with an id that a model of `vocab` ids does not have.
 Status check_ids(const Tokenizer& tokenizer, std::int64_t vocab);

@@ -93,12 +93,16 @@ Result<std::unique_ptr<SessionState>> SessionState::open(std::shared_ptr<OpenMod
   return std::unique_ptr<SessionState>(new SessionState(std::move(model), *spec, *depth));
 }
 
+/// Under pinned numerics only whole steps of prompt rows stay: what is fed again is cut as a cold prompt would be.
 Status SessionState::keep_common_prefix(std::span<const TokenId> prompt) {
   const std::size_t cached = static_cast<std::size_t>(sequence.length());
   const std::size_t bound = std::min(cached, prompt.size());
   const auto [mine, theirs] =
       std::mismatch(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(bound), prompt.begin());
-  return cut_to(std::min(static_cast<int>(mine - tokens.begin()), static_cast<int>(prompt.size()) - 1));
+  const int common = std::min(static_cast<int>(mine - tokens.begin()), static_cast<int>(prompt.size()) - 1);
+  if (!model->pinned()) return cut_to(common);
+  const int as_prompt = std::min(common, generated_from);
+  return cut_to(as_prompt - as_prompt % kPinnedStepRows);
 }
 
 Status SessionState::check_prompt(std::span<const TokenId> prompt) const {
@@ -111,9 +115,10 @@ Status SessionState::check_prompt(std::span<const TokenId> prompt) const {
 }
 
 /// Makes `prompt` this session's text: what the caches hold of it stays. Gives where rows begin that were generated
-/// earlier and are fed as such again, -1 for nowhere: a prompt that lies within what the session holds goes on from it.
+/// earlier and are fed as such again, -1 for nowhere: a prompt that lies within what the session holds goes on from it,
+/// but under pinned numerics, where it is a prompt like any other.
 Result<int> SessionState::begin_with(std::span<const TokenId> prompt) {
-  const bool continues = prompt.size() <= tokens.size() && std::equal(prompt.begin(), prompt.end(), tokens.begin());
+  const bool continues = !model->pinned() && prompt.size() <= tokens.size() && std::equal(prompt.begin(), prompt.end(), tokens.begin());
   const int first_generated = continues && generated_from < static_cast<int>(prompt.size()) ? generated_from : -1;
   if (Status kept = keep_common_prefix(prompt); !kept.ok()) return kept.error();
   tokens.assign(prompt.begin(), prompt.end());
@@ -142,6 +147,7 @@ Result<GenerateResult> SessionState::run(std::span<const TokenId> prompt, const 
        .options = {.max_tokens = options.max_tokens.value_or(-1),
                    .depth = depth,
                    .stop_ids = settings->stop_ids,
+                   .prompt_step_rows = model->pinned() ? kPinnedStepRows : GenerateOptions{}.prompt_step_rows,
                    .first_generated = *first_generated},
        .on_token = [&](const Emission& emission) { return record.take(emission); },
        .on_prompt_rows =
@@ -176,10 +182,11 @@ Status SessionState::logits(std::span<const TokenId> ids, const LogitsOptions& o
                                 .mtp = mtp.has_value() ? &*mtp : nullptr,
                                 .ids = ids,
                                 .options = options,
+                                .step_rows = model->pinned() ? kPinnedStepRows : 0,
                                 .on_main = on_main,
                                 .on_mtp = on_mtp});
   tokens.assign(ids.begin(), ids.begin() + sequence.length());
-  generated_from = sequence.length();
+  generated_from = model->pinned() ? 0 : sequence.length();  // the caller chose steps and roles
   return done;
 }
 

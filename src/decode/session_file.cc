@@ -21,6 +21,7 @@ const char* path_word(MlaPath path) {
     case MlaPath::kFormula:
       return "formula";
     case MlaPath::kAuto:
+    case MlaPath::kPinned:  // the numerics' word says it
       break;
   }
   return "auto";

@@ -16,7 +16,7 @@ class Evaluation {
   Status run() {
     std::vector<int> steps = request_.options.steps;
     const int total = static_cast<int>(request_.ids.size());
-    if (steps.empty()) steps = {total};
+    if (steps.empty()) steps = whole_steps(total);
     const std::int64_t planned = std::accumulate(steps.begin(), steps.end(), std::int64_t{0});
     const bool positive = std::all_of(steps.begin(), steps.end(), [](int rows) { return rows > 0; });
     if (total == 0 || !positive || planned != total) {
@@ -43,10 +43,17 @@ class Evaluation {
   }
 
  private:
+  std::vector<int> whole_steps(int total) const {
+    const int most = request_.step_rows > 0 ? request_.step_rows : total;
+    std::vector<int> steps;
+    for (int left = total; left > 0; left -= most) steps.push_back(std::min(left, most));
+    return steps;
+  }
+
   Role role_of(int first, int rows) const {
     if (request_.options.role == StepRole::kPrompt) return Role::kPrompt;
     if (request_.options.role == StepRole::kGenerated) return Role::kGenerated;
-    return first == 0 || rows > kMaxDecodeRows ? Role::kPrompt : Role::kGenerated;
+    return first == 0 || request_.options.steps.empty() || rows > kMaxDecodeRows ? Role::kPrompt : Role::kGenerated;
   }
 
   /// Feeds ids [first, first + rows) and hands out the logits of the first `wanted` of them.

@@ -29,8 +29,9 @@ struct StepShape {
   Role role = Role::kPrompt;
 };
 
-/// What decides between the forms: auto is the rule below; the forced forms are diagnostics.
-enum class MlaPath { kAuto, kAbsorbed, kMaterialised, kFormula };
+/// What decides between the forms: auto is the rule below; the forced forms are diagnostics; pinned materialises every
+/// prompt-class step, so that a prompt row's bits do not hang on how many rows are new.
+enum class MlaPath { kAuto, kAbsorbed, kMaterialised, kFormula, kPinned };
 
 __extension__ using WideInt = __int128;
 
@@ -56,8 +57,12 @@ constexpr MlaForm choose_form(const MlaGeometry& g, StepShape step) {
   return absorbed_is_cheaper(g, step) ? MlaForm::kAbsorbed : MlaForm::kMaterialised;
 }
 
-/// The form under a forced path.
+/// The form under a path.
 constexpr MlaForm choose_form(const MlaGeometry& g, StepShape step, MlaPath path) {
+  if (path == MlaPath::kPinned) {
+    const bool decode = step_class(step.role, static_cast<int>(step.new_rows)) == StepClass::kDecode;
+    return decode ? MlaForm::kAbsorbed : MlaForm::kMaterialised;
+  }
   if (path == MlaPath::kAbsorbed) return MlaForm::kAbsorbed;
   if (path == MlaPath::kMaterialised) return MlaForm::kMaterialised;
   return choose_form(g, step);

@@ -23,6 +23,8 @@ std::string explain_form(const MlaGeometry& g, StepShape step, MlaPath path) {
   const char* form = form_name(choose_form(g, step, path));
   if (path == MlaPath::kAbsorbed || path == MlaPath::kMaterialised)
     return fmt::format("{}: forced by --mla-path", form);
+  if (path == MlaPath::kPinned && choose_form(g, step, path) == MlaForm::kMaterialised)
+    return fmt::format("{}: prompt rows are, under --numerics pinned", form);
   if (step.new_rows <= 1) return fmt::format("{}: a single row is absorbed before any formula", form);
   if (step.role == Role::kGenerated && step.new_rows <= kMaxDecodeRows) {
     return fmt::format("{}: {} generated rows keep one numeric family", form, step.new_rows);

@@ -38,6 +38,9 @@ struct StepPlan {
 /// Latent rows that the materialised form expands at a time.
 inline constexpr int kExpandRows = 256;
 
+/// Rows of a prompt step under pinned numerics, whose steps begin at multiples of it.
+inline constexpr int kPinnedStepRows = kExpandRows;
+
 /// Packed values (rows x key width) that one absorbed or GQA call of a prompt-class step may hold: bounds the
 /// workspace.
 inline constexpr std::int64_t kPackedValuesPerCall = 1 << 20;

@@ -185,10 +185,16 @@ TEST(Engine, WhatIsNotThereYetIsRefusedByName) {
     ASSERT_FALSE(engine.ok());
     EXPECT_NE(engine.error().message.find(word(type)), std::string::npos) << engine.error().message;
   }
+}
+
+TEST(Engine, PinnedNumericsChooseTheFormThemselves) {
   EngineOptions options = family_options();
   options.numerics = Numerics::kPinned;
+  ASSERT_TRUE(Engine::open(options).ok());
+  options.path = PathChoice::kAbsorbed;
   ASSERT_FALSE(Engine::open(options).ok());
-  EXPECT_NE(Engine::open(options).error().message.find("pinned"), std::string::npos);
+  EXPECT_NE(Engine::open(options).error().message.find("--mla-path absorbed with --numerics pinned"),
+            std::string::npos);
 }
 
 TEST(Engine, NanInAWeightIsRefusedAtLoad) {

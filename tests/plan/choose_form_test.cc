@@ -107,6 +107,14 @@ TEST(ChooseForm, ForcedPathsOverrideTheFormula) {
   EXPECT_EQ(choose_form(kDeepSeekV3, {512, 512}, MlaPath::kFormula), MlaForm::kMaterialised);
 }
 
+TEST(ChooseForm, PinnedMaterialisesEveryPromptRowAndNoGeneratedOne) {
+  for (const int rows : {1, 2, 16, 17, 512}) {
+    EXPECT_EQ(choose_form(kDeepSeekV3, {rows, 32768, Role::kPrompt}, MlaPath::kPinned), MlaForm::kMaterialised);
+    EXPECT_EQ(choose_form(kDeepSeekV3, {rows, 32768, Role::kGenerated}, MlaPath::kPinned),
+              rows <= kMaxDecodeRows ? MlaForm::kAbsorbed : MlaForm::kMaterialised);
+  }
+}
+
 TEST(ChooseForm, CountsTheMultiplyAddsOfTheForms) {
   // L*r*d + 2*L*T*r and T*r*d + L*T*d with r = 512, d = 256.
   EXPECT_EQ(absorbed_macs(kDeepSeekV3, {4, 1024}), WideInt{4} * 512 * 256 + WideInt{2} * 4 * 1024 * 512);
@@ -122,6 +130,8 @@ TEST(ExplainForm, NamesTheReason) {
       explain_form(kDeepSeekV3, {4, 1024}, MlaPath::kAuto),
       "absorbed: 4 rows over 1024 cached rows cost 4718592 multiply-adds a head absorbed, 135266304 materialised");
   EXPECT_EQ(explain_form(kDeepSeekV3, {4, 10}, MlaPath::kMaterialised), "materialised: forced by --mla-path");
+  EXPECT_EQ(explain_form(kDeepSeekV3, {1, 10}, MlaPath::kPinned),
+            "materialised: prompt rows are, under --numerics pinned");
 }
 
 }  // namespace
