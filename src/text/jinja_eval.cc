@@ -306,6 +306,7 @@ class Evaluator {
   }
 
   Value now_text(const std::string& format) {
+    if (format.find('\0') != std::string::npos) return runtime_.refuse("strftime_now: a format with a null character");
     if (format.size() > 1000) return runtime_.refuse("strftime_now: a format of more than 1000 bytes");
     const std::time_t now = runtime_.now();
     std::tm local{};
