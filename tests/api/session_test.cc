@@ -138,6 +138,20 @@ TEST_F(SessionTest, WarmCacheFeedsOnlyWhatIsMissing) {
   }
 }
 
+TEST_F(SessionTest, OwnTokensMayBeThePrompt) {
+  Session session = session_or_die(engine_, SpecType::kMtp, 2);
+  ids_of(session, prompt_, greedy(8));
+  const std::vector<std::int32_t> before(session.tokens().begin(), session.tokens().end());
+  const Result<GenerateResult> result = session.generate(session.tokens(), greedy(45));
+  ASSERT_TRUE(result.ok()) << result.error().message;
+  EXPECT_EQ(result->prompt_ids, before);
+  Session fresh = session_or_die(engine_, SpecType::kMtp, 2);
+  const auto written = static_cast<std::ptrdiff_t>(before.size() - prompt_.size());
+  const std::vector<std::int32_t> whole = ids_of(fresh, prompt_, greedy(static_cast<int>(written) + 45));
+  EXPECT_EQ(result->ids, std::vector<std::int32_t>(whole.begin() + written, whole.end()));
+  EXPECT_TRUE(session.logits(session.tokens(), {}, {}).ok());
+}
+
 TEST_F(SessionTest, ChangedPromptKeepsTheCommonPart) {
   Session session = session_or_die(engine_, SpecType::kMtp);
   ids_of(session, prompt_, greedy(10));
