@@ -21,6 +21,8 @@ Result<Engine> open_engine(const Arguments& arguments, ProgressLine& progress) {
   if (!cache.ok()) return cache.error();
   if (!path.ok()) return path.error();
   if (!numerics.ok()) return numerics.error();
+  const Result<Quantize> quantize = parse_quantize(arguments.text_or("--quantize", "none"));
+  if (!quantize.ok()) return quantize.error();
   const EngineOptions options{
       .model = arguments.text_or("--model", ""),
       .draft_model = arguments.text_or("--draft-model", ""),
@@ -32,6 +34,7 @@ Result<Engine> open_engine(const Arguments& arguments, ProgressLine& progress) {
       .cache = *cache,
       .path = *path,
       .numerics = *numerics,
+      .quantize = *quantize,
   };
   Result<Engine> engine =
       Engine::open(options, [&progress](std::string_view stage) { progress.show("loading: " + std::string(stage)); });

@@ -6,6 +6,7 @@
 #include "base/fail.h"
 #include "decode/sampler.h"
 #include "device/open_backend.h"
+#include "weights/quantise.h"
 
 namespace latte {
 namespace {
@@ -111,6 +112,21 @@ DType effective_compute(const BackendInfo& device, const Model& model) {
   return model.weights.report.stored_dtype == DType::kBf16 ? device.products : DType::kF32;
 }
 
+/// Nothing: the matrices stay as they are stored.
+std::optional<QuantisePlan> quantise_plan(Quantize choice) {
+  switch (choice) {
+    case Quantize::kNone:
+      break;
+    case Quantize::kQ8:
+      return QuantisePlan{};
+    case Quantize::kQ4:
+      return QuantisePlan{.attention = DType::kQ4, .ffn = DType::kQ4};
+    case Quantize::kQ4Q8Attention:
+      return QuantisePlan{.ffn = DType::kQ4};
+  }
+  return std::nullopt;
+}
+
 Status open_draft(const EngineOptions& options, DType compute, OpenModel& open) {
   Result<Model> draft = load_model(options.draft_model);
   if (!draft.ok()) return draft.error();
@@ -143,6 +159,7 @@ void fill_info(const EngineOptions& options, OpenModel& open) {
   info.compute = type_word(effective_compute(device, open.model));
   info.cache = type_word(open.sequence.cache_dtype);
   info.numerics = word(options.numerics);
+  info.quantize = word(options.quantize);
   info.vocab = config.vocab;
   info.model_context = config.context_length;
   info.context = open.sequence.context;
@@ -236,6 +253,17 @@ Result<std::shared_ptr<OpenModel>> open_model(const EngineOptions& options, cons
   open->sequence = {.context = options.context > 0 ? options.context : open->model.config.context_length,
                     .cache_dtype = *cache,
                     .path = options.numerics == Numerics::kPinned ? MlaPath::kPinned : path_of(options.path)};
+
+  if (const std::optional<QuantisePlan> plan = quantise_plan(options.quantize); plan.has_value()) {
+    int percent = -1;
+    const auto progressed = [&](double share) {
+      const int now = static_cast<int>(share * 100);
+      if (now / 5 != percent / 5 || percent < 0) tell(fmt::format("weights to {}, {}%", word(options.quantize), now));
+      percent = now;
+    };
+    if (Status made = quantise_weights(open->model.weights, *plan, open->backend->info().threads, progressed); !made.ok())
+      return made.error();
+  }
 
   tell("tokenizer");
   if (Tokenizer::find_file(options.model).has_value()) {

@@ -82,7 +82,7 @@ struct LoadReport {
   bool mtp_incomplete = false;        ///< a layer was left out because one of its tensors is missing
   std::int64_t parameters = 0;        ///< elements in use, MTP layers not counted
   std::int64_t mtp_parameters = 0;    ///< elements of MTP layers in use
-  std::int64_t bytes = 0;             ///< of all tensors in use, as stored
+  std::int64_t bytes = 0;             ///< of all tensors in use, as stored or as quantised
   std::int64_t copied_bytes = 0;      ///< held beside the map: norms, routers, converted and misaligned tensors
   DType stored_dtype = DType::kBf16;  ///< what most bytes are stored in
   std::int64_t quantised_bytes = 0;   ///< of matrices made at load; 0: all are read as they are stored

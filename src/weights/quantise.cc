@@ -140,7 +140,13 @@ Status quantise_weights(ModelWeights& weights, const QuantisePlan& plan, int thr
     work(true);
   }
   list.put_back();
-  weights.report.quantised_bytes = static_cast<std::int64_t>(list.bytes());
+  LoadReport& report = weights.report;
+  report.quantised_bytes = static_cast<std::int64_t>(list.bytes());
+  report.bytes += report.quantised_bytes;
+  for (const Conversion& conversion : conversions) {
+    if (conversion.from.data != weights.embed.data)
+      report.bytes -= matrix_bytes(conversion.from.dtype, conversion.from.rows, conversion.from.cols);
+  }
   weights.grouped = std::move(*arena);
   return {};
 }
