@@ -49,6 +49,9 @@ ORDER = {
     "model": ["model", "decode", "api"],
     "weights": ["weights", "model", "decode"],
     "base": ["base", "decode"],
+    "text": ["text", "api"],
+    "api": ["api", "cli"],
+    "cli": ["cli"],
 }
 
 
@@ -106,7 +109,7 @@ def copy_sources(edits):
         if path.is_file() and not path.is_symlink() and path.relative_to(source).as_posix() not in wanted | {"mutation.h"}:
             path.unlink()
     write_if_changed(source / "mutation.h", mutants.HEADER)
-    for link, target in [("tests/data", ROOT / "tests/data"), ("models", ROOT / "models"), ("tools", ROOT / "tools")]:
+    for link, target in [(name, ROOT / name) for name in ["tests/data", "models", "tools", "docs"]]:
         if not (source / link).is_symlink():
             (source / link).parent.mkdir(parents=True, exist_ok=True)
             (source / link).symlink_to(target)

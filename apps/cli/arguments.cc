@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstdint>
@@ -11,7 +10,8 @@
 #include <limits>
 #include <utility>
 
-#include "suggest.h"
+#include "rivals.h"
+#include "unknown_option.h"
 
 namespace latte::cli {
 namespace {
@@ -29,22 +29,6 @@ std::optional<T> number(std::string_view text) {
 bool listed(std::string_view word, std::string_view choices) {
   const std::vector<std::string_view> words = words_of(choices);
   return std::find(words.begin(), words.end(), word) != words.end();
-}
-
-// Options that answer one question: the command line's answer outranks any of the environment's.
-constexpr std::array<std::array<std::string_view, 3>, 4> kRivals = {{{"--prompt", "--file", "--ids"},
-                                                                     {"--model", "--config"},
-                                                                     {"--cache-type", "--kv-bits"},
-                                                                     {"--progress", "--no-progress"}}};
-
-std::vector<std::string_view> spellings_of(const CommandSpec& command) {
-  std::vector<std::string_view> all = {"--help"};
-  for (const OptionSpec& option : option_table()) {
-    if ((option.commands & only(command.command)) == 0) continue;
-    const std::vector<std::string_view> own = spellings(option);
-    all.insert(all.end(), own.begin(), own.end());
-  }
-  return all;
 }
 
 const OptionSpec* find_option(const CommandSpec& command, std::string_view spelling) {
@@ -79,8 +63,10 @@ std::string shape_error(const OptionSpec& option, std::string_view value) {
     }
     case ValueKind::kChoice:
       return listed(value, option.value) ? "" : fmt::format("one of {}", option.value);
-    case ValueKind::kFlag:
     case ValueKind::kText:
+      // A file called "-" is nobody's wish.
+      return option.value == "FILE" && value == "-" ? "the name of a file, for it has no standard input or output" : "";
+    case ValueKind::kFlag:
       return "";
     case ValueKind::kList:
       return value.empty() ? "some text" : "";
@@ -115,7 +101,6 @@ Result<Arguments> Arguments::parse(const CommandSpec& command, std::span<char* c
     }
     const OptionSpec* option = find_option(command, word);
     if (option == nullptr) {
-      const std::vector<std::string_view> known = spellings_of(command);
       if (!word.starts_with("-") && !command.operand.empty() && arguments.operand_.empty()) {
         if (!listed(word, command.operand)) {
           return usage(fmt::format("latte {} \"{}\": expected one of {}", command.name, words[i], command.operand));
@@ -125,7 +110,7 @@ Result<Arguments> Arguments::parse(const CommandSpec& command, std::span<char* c
       }
       if (!word.starts_with("-"))
         return usage(fmt::format("unexpected argument \"{}\", expected an option of latte {}", word, command.name));
-      return usage(fmt::format("unknown option \"{}\" of latte {}{}", word, command.name, suggestion(word, known)));
+      return usage(unknown_option(command, word));
     }
     if (option->kind == ValueKind::kFlag) {
       if (attached.has_value()) return usage(fmt::format("{} takes no value, got \"{}\"", word, *attached));

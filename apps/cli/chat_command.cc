@@ -42,7 +42,7 @@ class ChatLoop {
     std::string_view help;
     Handler handler;
   };
-  static const std::array<ChatCommand, 10> kCommands;
+  static const std::array<ChatCommand, 11> kCommands;
 
   void obey(const std::string& line);
   void reply_to(const std::string& message);
@@ -61,7 +61,6 @@ class ChatLoop {
   void save(const std::string& operand);
   void load(const std::string& operand);
 
-  void tell(std::string_view text) const { std::fwrite(text.data(), 1, text.size(), stderr); }
   void report(std::string_view command, const Status& status, const std::string& told);
 
   bool json_;
@@ -77,7 +76,7 @@ class ChatLoop {
   Status printed_;
 };
 
-constexpr std::array<ChatLoop::ChatCommand, 10> ChatLoop::kCommands = {{
+constexpr std::array<ChatLoop::ChatCommand, 11> ChatLoop::kCommands = {{
     {"/help", "", "this list", &ChatLoop::help},
     {"/reset", "", "forget the conversation; the system message stays", &ChatLoop::reset},
     {"/system", "TEXT", "change the system message (nothing: none); the next turn reads the conversation again",
@@ -89,6 +88,7 @@ constexpr std::array<ChatLoop::ChatCommand, 10> ChatLoop::kCommands = {{
     {"/stats", "", "tokens, first-token time, speed and forms, turn by turn", &ChatLoop::stats},
     {"/tokens", "", "ids of the conversation", &ChatLoop::tokens},
     {"/exit", "", "end; so does Ctrl-D", &ChatLoop::exit},
+    {"/quit", "", "the same", &ChatLoop::exit},
 }};
 
 int ChatLoop::run() {

@@ -31,8 +31,11 @@ std::string reuse_line(const ChatReply& reply) {
 std::string stats_text(Chat& chat) {
   std::string text = "turn  prompt  cached    fed  first token  reply   tok/s  absorbed/materialised steps  finish\n";
   int number = 0;
+  PathCounts of_turns;
   for (const ChatTurn& turn : chat.turns()) {
     const int in_rounds = turn.generated_tokens > 0 ? turn.generated_tokens - 1 : 0;
+    of_turns.absorbed_steps += turn.paths.absorbed_steps;
+    of_turns.materialised_steps += turn.paths.materialised_steps;
     const double speed = turn.generate_seconds > 0 ? in_rounds / turn.generate_seconds : 0;
     text +=
         fmt::format("{:>4}  {:>6}  {:>6} {:>6}  {:>8.1f} ms  {:>5}  {:>6.1f}  {:>27}  {}\n", ++number,
@@ -40,10 +43,10 @@ std::string stats_text(Chat& chat) {
                     turn.first_token_seconds * 1e3, turn.generated_tokens, speed,
                     fmt::format("{}/{}", turn.paths.absorbed_steps, turn.paths.materialised_steps), turn.finish_reason);
   }
-  const PathCounts paths = chat.session().paths();
   text += fmt::format(
-      "conversation: {} tokens of {}, {} rows in the cache; steps so far: absorbed {}, materialised {}\n",
-      chat.tokens().size(), chat.context(), chat.session().length(), paths.absorbed_steps, paths.materialised_steps);
+      "conversation: {} tokens of {}, {} rows in the cache; steps of these turns: absorbed {}, materialised {}\n",
+      chat.tokens().size(), chat.context(), chat.session().length(), of_turns.absorbed_steps,
+      of_turns.materialised_steps);
   return text;
 }
 

@@ -37,7 +37,9 @@ std::string doctor_json(const DoctorReport& report) {
         {"isa_used", report.isa_used},
         {"instruction_sets", sets},
         {"threads", report.threads},
-        {"logical_cores", report.logical_cores}}},
+        {"logical_cores", report.logical_cores},
+        {"load_average", report.load_average},
+        {"busy", report.busy}}},
       {"memory", {{"bytes", report.memory_bytes}, {"read_gbytes_per_second", report.read_gbytes_per_second}}},
       {"matmul", {{"gflops", gflops}, {"compute", compute}}},
       {"gpu", gpus},
@@ -75,6 +77,10 @@ int run_doctor(const Arguments& arguments) {
       examine_machine({.isa = arguments.text_or("--isa", "auto"),
                        .threads = static_cast<int>(arguments.integer("--threads").value_or(0))});
   if (!report.ok()) return failed(report.error());
+  if (report->busy) {
+    warn(fmt::format("the machine is busy, load average {:.1f} over {} threads: the speeds below are too low",
+                     report->load_average, report->threads));
+  }
   return finish_with(arguments.flag("--json") ? doctor_json(*report) : doctor_text(*report));
 }
 

@@ -106,11 +106,10 @@ int run_generate(const Arguments& arguments) {
     if (const int code = finish_with(generate_json(*result) + "\n"); code != 0) return code;
   } else {
     if (const int code = finish_with("\n"); code != 0) return code;
-    const std::string summary = generate_summary(*result);
-    std::fwrite(summary.data(), 1, summary.size(), stderr);
+    tell(generate_summary(*result));
   }
   if (!saved.ok()) return failed(saved.error());
-  std::fputs(steps.text().c_str(), stderr);
+  tell(steps.text());
   return interrupt.requested() ? kInterrupted : 0;
 }
 

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -36,6 +37,7 @@ std::string inspect_json(const InspectReport& report) {
       {"mtp_latent_bytes_per_token", report.mtp_latent_bytes_per_token},
       {"expanded_bytes_per_token", report.expanded_bytes_per_token},
       {"context_length", report.context_length},
+      {"assumed", report.assumed},
   };
   return object.dump(-1, ' ', false, Object::error_handler_t::replace) + "\n";
 }
@@ -57,6 +59,8 @@ std::string inspect_text(const InspectReport& report) {
   if (report.mtp_acceptance.has_value())
     text += fmt::format(", agrees with the model at {:.1f}% of a short text", 100 * *report.mtp_acceptance);
   text += fmt::format("\ntensors       {} used, {} dropped\n", report.tensors_used, report.tensors_dropped.size());
+  if (!report.assumed.empty())
+    text += fmt::format("assumed       {} (not in config.json)\n", fmt::join(report.assumed, ", "));
   for (const DroppedName& tensor : report.tensors_dropped)
     text += fmt::format("  dropped {}: {}\n", tensor.name, tensor.reason);
   return text;

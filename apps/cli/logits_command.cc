@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -55,6 +56,10 @@ int run_logits(const Arguments& arguments) {
   if (!options.steps.empty() && planned != rows) {
     return misused(fmt::format("--steps add up to {} rows, expected the {} ids", planned, rows));
   }
+  const bool one_step = options.steps.empty();
+  const auto longest = one_step ? rows : *std::max_element(options.steps.begin(), options.steps.end());
+  if (options.redo >= longest)
+    warn(fmt::format("--redo {} is not used: no step has more rows, the longest has {}", options.redo, longest));
 
   ProgressLine progress(arguments);
   const Result<Engine> engine = open_engine(arguments, progress);

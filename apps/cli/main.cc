@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <exception>
 #include <new>
@@ -48,6 +49,18 @@ int run_command(Command command, const Arguments& arguments) {
   return kMisused;
 }
 
+/// Commands that are planned, and what serves until they come.
+struct Planned {
+  std::string_view name, instead;
+};
+
+constexpr Planned kPlanned[] = {
+    {"serve", "latte chat --json answers a line at a time on standard input and output"},
+    {"bench", "latte generate tells speeds at its end, and latte doctor those of the machine"},
+    {"tune", "latte generate tells of each run what speculation gained, and --num-draft-tokens sets it"},
+    {"quantize", "models run in bf16, f16 or f32 as they are"},
+};
+
 int run(std::span<char* const> words) {
   // `latte help COMMAND` is `latte COMMAND --help`.
   if (words.size() > 1 && std::string_view(words[0]) == "help") {
@@ -66,7 +79,15 @@ int run(std::span<char* const> words) {
     const Result<Arguments> arguments = Arguments::parse(command, words.subspan(1));
     if (!arguments.ok()) return misused(arguments.error());
     if (arguments->wants_help()) return finish_with(command_help(command));
+    if (const auto path = arguments->text("--log-file")) {
+      if (const Status opened = open_log(*path); !opened.ok()) return failed(opened.error());
+    }
     return run_command(command.command, *arguments);
+  }
+  for (const Planned& planned : kPlanned) {
+    if (planned.name != name) continue;
+    return failed({ErrorKind::kUnsupported, fmt::format("latte {} is not there yet, expected one of {}; {}", name,
+                                                        fmt::join(names, ", "), planned.instead)});
   }
   return misused(
       fmt::format("unknown command \"{}\"{}, expected one that latte --help lists", name, suggestion(name, names)));

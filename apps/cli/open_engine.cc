@@ -1,5 +1,8 @@
 #include "open_engine.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <string>
 
 #include "outcome.h"
@@ -11,6 +14,24 @@ Result<CacheType> cache_choice(const Arguments& arguments) {
   const std::string otherwise = bits == "8" ? "q8" : bits == "16" ? "bf16" : bits == "32" ? "f32" : "auto";
   return parse_cache_type(arguments.text_or("--cache-type", otherwise));
 }
+
+namespace {
+
+/// --threads, or --threads-batch where that is more: one pool of threads serves every step.
+int threads_of(const Arguments& arguments) {
+  const auto threads = static_cast<int>(arguments.integer("--threads").value_or(0));
+  const auto batch = static_cast<int>(arguments.integer("--threads-batch").value_or(0));
+  if (batch == 0 || batch == threads) return threads;
+  if (threads == 0) {
+    warn(fmt::format("--threads-batch {} is not used: without --threads every step has all physical cores", batch));
+    return threads;
+  }
+  warn(fmt::format("--threads {} and --threads-batch {}: one pool serves all steps, it gets {} threads", threads, batch,
+                   std::max(threads, batch)));
+  return std::max(threads, batch);
+}
+
+}  // namespace
 
 Result<Engine> open_engine(const Arguments& arguments, ProgressLine& progress) {
   const Result<ComputeType> compute = parse_compute_type(arguments.text_or("--dtype", "auto"));
@@ -28,7 +49,7 @@ Result<Engine> open_engine(const Arguments& arguments, ProgressLine& progress) {
       .draft_model = arguments.text_or("--draft-model", ""),
       .device = arguments.text_or("--device", "auto"),
       .isa = arguments.text_or("--isa", "auto"),
-      .threads = static_cast<int>(arguments.integer("--threads").value_or(0)),
+      .threads = threads_of(arguments),
       .context = static_cast<int>(arguments.integer("--ctx-size").value_or(0)),
       .compute = *compute,
       .cache = *cache,

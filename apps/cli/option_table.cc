@@ -31,7 +31,10 @@ using enum ValueKind;
 
 constexpr std::array kCommands = {
     CommandSpec{Command::kGenerate, "generate", "write text after a prompt"},
-    CommandSpec{Command::kChat, "chat", "a conversation with a warm cache; /help lists its commands"},
+    CommandSpec{Command::kChat, "chat",
+                "a conversation with a warm cache; /help lists its commands. Exit code: 0; 1 when standard input is no "
+                "terminal "
+                "and a turn or a command failed, after all lines were read; 130 interrupted"},
     CommandSpec{Command::kLogits, "logits", "write the logits of given ids to a .npy file"},
     CommandSpec{Command::kEval, "eval", "how well the model foretells a text: bits per byte, perplexity"},
     CommandSpec{Command::kPlan, "plan", "what the arithmetic says: cache bytes, weights, which form when"},
@@ -46,12 +49,14 @@ constexpr std::array kCommands = {
 };
 
 constexpr std::array kOptions = {
-    OptionSpec{"--model", "-m", kText, "DIR|NAME", "model folder, or the name of an embedded model", kAll},
+    OptionSpec{"--model", "-m", kText, "DIR|NAME",
+               "model folder or a file in it, the name of an embedded model, or org/name in the Hugging Face cache",
+               kAll},
     OptionSpec{"--config", "", kText, "FILE", "a config.json instead of a model folder", kPlan},
 
     OptionSpec{"--prompt", "-p", kText, "TEXT", "the text", kGenerate | only(Command::kTokenize)},
     OptionSpec{
-        "--file", "-f", kText, "FILE",
+        "--file", "-f", kText, "FILE|-",
         "read the text (apply-template: the messages, JSON) from a file, - for standard input; in eval NUL bytes part "
         "documents",
         kGenerate | kEval | only(Command::kTokenize) | only(Command::kApplyTemplate)},
@@ -114,9 +119,13 @@ constexpr std::array kOptions = {
     OptionSpec{"--role", "", kChoice, "auto|prompt|generated", "numeric role of the steps (default auto)", kLogits},
 
     OptionSpec{"--ctx-size", "-c --max-kv-size --max-model-len", kInteger, "N",
-               "tokens a session may hold, 0: the model's length", kOpens, 0, kMostRows},
+               "tokens a session may hold, 0: the model's length (plan: the length to size the cache for)",
+               kOpens | kPlan, 0, kMostRows},
     OptionSpec{"--threads", "-t", kInteger, "N", "threads, 0: the physical cores this process may use",
                kOpens | kDoctor, 0, 1024},
+    OptionSpec{"--threads-batch", "-tb", kInteger, "N",
+               "threads for prompt steps; there is one pool, which gets the larger of this and --threads", kOpens, 0,
+               1024},
     OptionSpec{"--device", "-dev", kChoice, "auto|cpu|reference|cuda|mlx",
                "where to compute (default auto); cuda and mlx are refused by name until they are there", kOpens},
     OptionSpec{"--isa", "", kChoice, "auto|scalar|avx2|avx512|avx512_bf16|avx512_vnni|amx|neon",
@@ -139,7 +148,7 @@ constexpr std::array kOptions = {
 
     OptionSpec{"--special", "", kFlag, "", "special tokens written in the text match", only(Command::kTokenize)},
     OptionSpec{"--bos", "", kFlag, "", "begin with the BOS token", only(Command::kTokenize)},
-    OptionSpec{"--tools", "", kText, "FILE", "tools for the template (JSON list)", only(Command::kApplyTemplate)},
+    OptionSpec{"--tools", "", kText, "FILE|-", "tools for the template (JSON list)", only(Command::kApplyTemplate)},
     OptionSpec{"--kwargs", "--chat-template-kwargs", kText, "JSON", "variables for the template (JSON object)",
                kWrites | only(Command::kApplyTemplate)},
     OptionSpec{"--history", "", kText, "FILE", "keep the lines typed at a terminal in this file (default: nowhere)",
@@ -149,6 +158,8 @@ constexpr std::array kOptions = {
                kWrites | kEval | kDoctor | kPlan | only(Command::kInspect) | only(Command::kTokenize)},
     OptionSpec{"--verbose", "-v", kFlag, "", "tell what was reused, and the form of each kind of step with the reason",
                kWrites},
+    OptionSpec{"--log-file", "", kText, "FILE", "append what goes to standard error to this file, too (but progress)",
+               kAll | kDoctor},
     OptionSpec{"--progress", "", kFlag, "", "show progress even when standard error is no terminal", kOpens},
     OptionSpec{"--no-progress", "", kFlag, "", "never show progress", kOpens},
 };

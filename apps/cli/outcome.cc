@@ -3,19 +3,40 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <string>
 
 namespace latte::cli {
 namespace {
 
+using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
+
+File& log_file() {
+  static File file(nullptr, std::fclose);
+  return file;
+}
+
 void print_line(std::string_view label, std::string_view message) {
   std::string line(label);
   for (const char c : message) line += c == '\n' || c == '\r' ? ' ' : c;
   line += '\n';
-  std::fwrite(line.data(), 1, line.size(), stderr);
+  tell(line);
 }
 
 }  // namespace
+
+void tell(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  if (log_file() == nullptr) return;
+  std::fwrite(text.data(), 1, text.size(), log_file().get());
+  std::fflush(log_file().get());
+}
+
+Status open_log(const std::string& path) {
+  log_file().reset(std::fopen(path.c_str(), "ab"));
+  if (log_file() != nullptr) return {};
+  return Error{ErrorKind::kIo, "--log-file " + path + ": " + std::strerror(errno) + ", expected a file to append to"};
+}
 
 int failed(const Error& error) {
   print_line("error: ", error.message);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "latte/error.h"
@@ -15,6 +16,10 @@ int failed(const Error& error);
 /// The same for a call that makes no sense; returns kMisused.
 int misused(const Error& error);
 int misused(std::string_view message);
+/// Writes `text` to standard error and to the log file, if one is open.
+void tell(std::string_view text);
+/// From here on what goes to standard error is also appended to this file. Errors: it cannot be written.
+Status open_log(const std::string& path);
 /// Prints `warning: ...` on standard error.
 void warn(std::string_view message);
 /// Prints `note: ...` on standard error: what -v shows.

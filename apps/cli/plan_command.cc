@@ -40,6 +40,9 @@ std::string plan_json(const PlanReport& plan) {
       {"latent_bytes_per_token", plan.latent_bytes_per_token},
       {"expanded_bytes_per_token", plan.expanded_bytes_per_token},
       {"weights_bytes", plan.weights_bytes},
+      {"context", plan.planned_context},
+      {"cache_bytes", plan.planned_cache_bytes},
+      {"assumed", plan.assumed},
       {"crossover", crossover},
       {"crossover_cold", rows_or_null(plan.cold_rows)},
       {"crossover_limit", rows_or_null(plan.limit_rows)},
@@ -69,26 +72,31 @@ std::string crossover_text(const PlanReport& plan) {
   return text + fmt::format("{:>13}   {}\n", "limit", rows(plan.limit_rows));
 }
 
+/// "1.50 GiB", "12.25 MiB".
+std::string size_text(double bytes) {
+  constexpr double kMib = 1 << 20, kGib = 1 << 30;
+  return bytes >= kGib ? fmt::format("{:.2f} GiB", bytes / kGib) : fmt::format("{:.2f} MiB", bytes / kMib);
+}
+
 std::string plan_text(const PlanReport& plan) {
-  const double mib = 1 << 20;
   const bool gqa = plan.attention == "gqa";
   const char* kind = gqa ? "key-value" : "latent";
   std::string text = gqa ? fmt::format("{}: {} layers, {} heads, {} of keys and values, width {}\n", plan.family,
                                        plan.layers, plan.heads, plan.kv_heads, plan.head_dim)
                          : fmt::format("{}: {} layers, {} heads, r {}, p {}, n {}, v {}\n", plan.family, plan.layers,
                                        plan.heads, plan.r, plan.p, plan.n, plan.v);
-  text += fmt::format("weights             {:>12.1f} MiB\n", static_cast<double>(plan.weights_bytes) / mib);
-  text += fmt::format("{:<20}{:>12.2f} MiB per 1024 tokens ({}, {} values, {} bytes a token)\n",
-                      fmt::format("{} cache", kind), static_cast<double>(plan.latent_bytes_per_token) * 1024 / mib,
-                      plan.cache, plan.cache_values_per_token, plan.latent_bytes_per_token);
+  text += fmt::format("weights             {:>14}\n", size_text(static_cast<double>(plan.weights_bytes)));
+  text += fmt::format("{:<20}{:>14} per 1024 tokens ({}, {} values, {} bytes a token)\n", fmt::format("{} cache", kind),
+                      size_text(static_cast<double>(plan.latent_bytes_per_token) * 1024), plan.cache,
+                      plan.cache_values_per_token, plan.latent_bytes_per_token);
   if (plan.mtp_layers > 0)
-    text += fmt::format("MTP layer, beside it{:>12} values a token\n", plan.mtp_cache_values_per_token);
+    text += fmt::format("MTP layer, beside it{:>14} values a token\n", plan.mtp_cache_values_per_token);
   if (!gqa) {
-    text += fmt::format("expanded, to compare{:>12.2f} MiB per 1024 tokens\n",
-                        static_cast<double>(plan.expanded_bytes_per_token) * 1024 / mib);
+    text += fmt::format("expanded, to compare{:>14} per 1024 tokens\n",
+                        size_text(static_cast<double>(plan.expanded_bytes_per_token) * 1024));
   }
-  text += fmt::format("{} cache at {} tokens: {:.1f} MiB\n\n", kind, plan.context_length,
-                      static_cast<double>(plan.latent_bytes_per_token) * plan.context_length / mib);
+  text += fmt::format("{} cache at {} tokens: {}\n\n", kind, plan.planned_context,
+                      size_text(static_cast<double>(plan.planned_cache_bytes)));
   text += gqa ? "keys and values are cached as they are: one form, no crossover\n" : crossover_text(plan);
   if (plan.step.has_value()) text += fmt::format("\n{}\n", plan.step->reason);
   return text;
@@ -113,9 +121,11 @@ int run_plan(const Arguments& arguments) {
                                           .config_file = arguments.text_or("--config", ""),
                                           .cache = *cache,
                                           .path = *path,
+                                          .context = arguments.integer("--ctx-size").value_or(0),
                                           .new_rows = new_rows,
                                           .cached_rows = cached_rows});
   if (!report.ok()) return failed(report.error());
+  for (const std::string& warning : report->warnings) warn(warning);
   return finish_with(arguments.flag("--json") ? plan_json(*report) : plan_text(*report));
 }
 

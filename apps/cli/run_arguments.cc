@@ -8,6 +8,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "outcome.h"
+
 namespace latte::cli {
 namespace {
 
@@ -44,6 +46,9 @@ Result<SessionOptions> session_options(const Arguments& arguments) {
   const Result<SpecType> spec = parse_spec_type(arguments.text_or("--spec-type", "auto"));
   if (!spec.ok()) return spec.error();
   SessionOptions options{.spec = *spec, .num_draft_tokens = std::nullopt};
+  const bool drafts_with_model = *spec == SpecType::kDraft || *spec == SpecType::kAuto;
+  if (arguments.has("--draft-model") && !drafts_with_model)
+    warn(fmt::format("--draft-model is not used: --spec-type is {}", arguments.text_or("--spec-type", "")));
   const std::string depth = arguments.text_or("--num-draft-tokens", "auto");
   if (depth == "auto") return options;
   int value = 0;
@@ -53,6 +58,7 @@ Result<SessionOptions> session_options(const Arguments& arguments) {
                  fmt::format("--num-draft-tokens \"{}\": expected a whole number or auto", depth)};
   }
   options.num_draft_tokens = value;
+  if (*spec == SpecType::kNone && value > 0) warn("--num-draft-tokens is not used: --spec-type is none");
   return options;
 }
 

@@ -47,8 +47,11 @@ int run_apply_template(const Arguments& arguments) {
   if (!messages.ok()) return failed(messages.error());
   Result<std::string> tools = arguments.has("--tools") ? read_file(*arguments.text("--tools")) : std::string();
   if (!tools.ok()) return failed(tools.error());
-  const Result<std::string> prompt = codec->apply_template(
-      {.messages = std::move(*messages), .tools = std::move(*tools), .kwargs = arguments.text_or("--kwargs", "")});
+  const Result<std::string> prompt = codec->apply_template({.messages = std::move(*messages),
+                                                            .tools = std::move(*tools),
+                                                            .kwargs = arguments.text_or("--kwargs", ""),
+                                                            .messages_name = *arguments.text("--file"),
+                                                            .tools_name = arguments.text_or("--tools", "")});
   if (!prompt.ok()) return failed(prompt.error());
   return finish_with(*prompt);
 }

@@ -44,6 +44,8 @@ struct DoctorReport {
   std::string isa_used;
   int threads = 0;  ///< that latte would use
   int logical_cores = 0;
+  double load_average = 0;  ///< of the last minute, before the measurements; -1: unknown
+  bool busy = false;        ///< others keep the processor busy: the measured speeds are too low
   std::int64_t memory_bytes = 0;
   double read_gbytes_per_second = 0;  ///< all threads reading memory in a row
   std::vector<MatmulRate> matmul;

@@ -33,8 +33,10 @@ struct PlanReport {
   int r = 0, p = 0, n = 0, v = 0;  ///< of mla
   int kv_heads = 0, head_dim = 0;  ///< of gqa
   int layers = 0;
-  int mtp_layers = 0;  ///< that the configuration promises; the weights decide
-  int context_length = 0;
+  int mtp_layers = 0;                ///< that the configuration promises; the weights decide
+  int context_length = 0;            ///< of the model
+  std::int64_t planned_context = 0;  ///< tokens that planned_cache_bytes are for
+  std::int64_t planned_cache_bytes = 0;
   std::string cache;  ///< element type the byte counts assume
   /// Values that a token caches in the main layers: r + p each, or 2 x kv heads x head width.
   std::int64_t cache_values_per_token = 0;
@@ -46,6 +48,8 @@ struct PlanReport {
   std::optional<std::int64_t> cold_rows;        ///< largest L absorbed on a cold cache (T = L); nothing: always
   std::optional<std::int64_t> limit_rows;       ///< the same as T grows without bound
   std::optional<StepDecision> step;             ///< when PlanRequest asks for one
+  std::vector<std::string> assumed;   ///< keys config.json leaves out, with the values taken: "rms_norm_eps 1e-06"
+  std::vector<std::string> warnings;  ///< what deserves a word
 };
 
 /// Exactly one of model and config_file is set; new_rows and cached_rows together or neither.
@@ -54,6 +58,7 @@ struct PlanRequest {
   std::string config_file;  ///< a config.json without weights
   CacheType cache = CacheType::kAuto;
   PathChoice path = PathChoice::kAuto;
+  std::int64_t context = 0;                 ///< tokens to size the cache for; 0: the model's length
   std::optional<std::int64_t> new_rows;     ///< L >= 1
   std::optional<std::int64_t> cached_rows;  ///< T >= L, new rows included
 };
@@ -89,6 +94,7 @@ struct InspectReport {
   std::int64_t mtp_latent_bytes_per_token = 0;
   std::int64_t expanded_bytes_per_token = 0;
   int context_length = 0;
+  std::vector<std::string> assumed;  ///< keys config.json leaves out, with the values taken: "rms_norm_eps 1e-06"
 };
 
 /// Reports on an open model; runs its MTP layer over a short built-in text.

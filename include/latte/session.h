@@ -137,9 +137,9 @@ class Session {
   Session& operator=(Session&&) noexcept;
   ~Session();
 
-  /// Continues `prompt_ids`. What the caches hold of them already is reused (at least one token is fed), the rest of
-  /// the caches is rewound exactly. Errors: ids outside the vocabulary, a prompt longer than the context, no memory,
-  /// NaN or infinity (kNumeric, naming the layer).
+  /// Continues `prompt_ids`, which may be tokens() of this session. What the caches hold of them already is reused (at
+  /// least one token is fed), the rest of the caches is rewound exactly. Errors: ids outside the vocabulary, a prompt
+  /// longer than the context, no memory, NaN or infinity (kNumeric, naming the layer).
   Result<GenerateResult> generate(std::span<const std::int32_t> prompt_ids, const RunOptions& options = {},
                                   const TokenCallback& on_token = {}, const PromptCallback& on_prompt = {});
   /// Continues a text as it stands, without chat template; BOS comes first when the tokenizer says so.

@@ -25,6 +25,8 @@ struct ChatRequest {
   std::string tools;     ///< a list, or empty
   std::string kwargs;    ///< an object of template variables, or empty
   bool add_generation_prompt = true;
+  std::string messages_name = "messages";  ///< what errors call the texts: a file's name, an option
+  std::string tools_name = "tools";
 };
 
 /// A conversation's prompt that begins with ids which a session holds.
@@ -49,7 +51,8 @@ class TextCodec {
   /// True when raw prompts begin with the BOS token.
   bool adds_bos() const;
   bool has_template() const;
-  /// The rendered prompt, byte for byte. Errors: no template, JSON that does not parse, the template's own refusal.
+  /// The rendered prompt, byte for byte. Errors: no template, JSON that does not parse, a message without role or
+  /// content (with its index), parts that the template does not take, the template's own refusal.
   Result<std::string> apply_template(const ChatRequest& request) const;
   /// Ids of the rendered prompt. Special tokens match where the template wrote them; those that a message spells are
   /// text, so that no message can forge a role. Tags such as <think> in a message of the assistant stay tokens. Errors:

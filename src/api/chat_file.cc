@@ -116,7 +116,7 @@ bool Chat::read_note(const std::string& text) {
     of_turn.read("cached", trace.cached);
     of_turn.read("stop_token_before", trace.stop_token_before);
     const bool adds_up = trace.kept + static_cast<std::int64_t>(trace.dropped.size()) == before &&
-                         trace.kept <= trace.prompt && trace.cached <= trace.kept;
+                         trace.kept <= trace.prompt && trace.cached < trace.prompt;
     if (!of_turn.ok || !adds_up) return false;
     before = trace.prompt + turn.generated_tokens;
     turns_.push_back(std::move(turn));

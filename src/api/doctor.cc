@@ -119,6 +119,8 @@ Result<DoctorReport> examine(const DoctorOptions& options) {
   report.isa_used = (*backend)->info().isa;
   report.threads = (*backend)->info().threads;
   report.logical_cores = static_cast<int>(std::thread::hardware_concurrency());
+  report.load_average = load_average();
+  report.busy = report.load_average > report.threads;
   report.memory_bytes = memory_bytes();
   for (const InstructionSetReport& isa : instruction_set_reports()) {
     const bool used = isa.name == report.isa_used;

@@ -48,6 +48,7 @@ InspectReport report_of(const OpenModel& open) {
   report.mtp_latent_bytes_per_token = load.mtp_cache_bytes_per_token;
   report.expanded_bytes_per_token = load.expanded_bytes_per_token;
   report.context_length = open.info.model_context;
+  report.assumed = open.model.config.assumed;
   return report;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -60,6 +61,11 @@ std::string processor_name() {
 std::int64_t memory_bytes() {
   const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGE_SIZE);
   return pages > 0 && page > 0 ? std::int64_t{pages} * page : 0;
+}
+
+double load_average() {
+  double minute = -1;
+  return getloadavg(&minute, 1) == 1 ? minute : -1;
 }
 
 std::vector<GpuState> find_gpus() {

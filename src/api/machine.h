@@ -11,6 +11,8 @@ namespace latte {
 /// What the operating system tells of this machine. Linux; elsewhere the answers are empty.
 std::string processor_name();
 std::int64_t memory_bytes();
+/// Processes that ran or waited in the last minute, on average; -1 where it is not known.
+double load_average();
 /// Graphics processors behind NVIDIA's driver or, without it, on the PCI bus.
 std::vector<GpuState> find_gpus();
 /// False where the system never gives huge pages, which a step's stream of weights gains from.

@@ -9,6 +9,7 @@
 #include <system_error>
 #include <vector>
 
+#include "api/hub_cache.h"
 #include "base/fail.h"
 
 namespace latte {
@@ -51,6 +52,22 @@ std::set<std::string> names_in(const std::vector<fs::path>& directories) {
   return names;
 }
 
+/// A file that belongs to a model folder stands for the folder.
+Result<std::string> folder_of_file(const fs::path& file) {
+  const std::string name = file.filename().string();
+  const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
+  if (name == "config.json" || name == "model.safetensors.index.json") return folder.string();
+  if (file.extension() == ".safetensors" && holds_model(folder)) return folder.string();
+  if (file.extension() == ".safetensors") {
+    return fail(ErrorKind::kNotFound,
+                "{}: no config.json beside it, expected the folder of a model: fetch its other files, too",
+                file.string());
+  }
+  return fail(ErrorKind::kUnsupported,
+              "{}: is {}, expected a model folder with config.json and safetensors files, or one of these files",
+              file.string(), file.extension() == ".gguf" ? "a GGUF file, which latte does not read" : "a file");
+}
+
 }  // namespace
 
 Result<std::string> find_model(const std::string& model) {
@@ -58,10 +75,8 @@ Result<std::string> find_model(const std::string& model) {
     return fail(ErrorKind::kInvalidInput, "no model, expected a directory or the name of an embedded model");
   std::error_code ignored;
   if (fs::is_directory(model, ignored)) return model;
-  if (fs::exists(model, ignored)) {
-    return fail(ErrorKind::kUnsupported,
-                "{}: is a file, expected a model folder with config.json and safetensors files", model);
-  }
+  if (fs::exists(model, ignored)) return folder_of_file(model);
+  if (is_hub_name(model)) return find_in_hub_cache(model);
   const bool is_name = model.find('/') == std::string::npos && model != "." && model != "..";
   const std::vector<fs::path> looked = places();
   if (is_name) {

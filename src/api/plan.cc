@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <filesystem>
 #include <limits>
 #include <optional>
@@ -138,6 +139,7 @@ PlanReport describe(const ModelConfig& config) {
   report.layers = config.layers;
   report.mtp_layers = config.nextn_layers;
   report.context_length = config.context_length;
+  report.assumed = config.assumed;
   report.cache_values_per_token = std::int64_t{config.cache_width()} * config.layers;
   report.mtp_cache_values_per_token = std::int64_t{config.cache_width()} * config.nextn_layers;
   return report;
@@ -171,6 +173,9 @@ Result<PlanReport> make_plan(const PlanRequest& request) {
                 "[plan] {} new rows of {} cached, which count the new ones: expected 1 <= new <= cached",
                 *request.new_rows, *request.cached_rows);
   }
+  if (request.context < 0)
+    return fail(ErrorKind::kInvalidInput, "[plan] context of {} tokens, expected 0 (the model's) or more",
+                request.context);
   if (request.new_rows.has_value() && *request.cached_rows > kMostRows) {
     return fail(ErrorKind::kInvalidInput, "[plan] {} cached rows, expected at most {}", *request.cached_rows,
                 kMostRows);
@@ -188,6 +193,7 @@ Result<PlanReport> make_plan(const PlanRequest& request) {
   if (!cache.ok()) return cache.error();
 
   PlanReport report = describe(*config);
+  report.warnings = taken_for_granted(*config, source);
   const auto size = static_cast<std::int64_t>(dtype_bytes(*cache));
   report.cache = *cache == DType::kF32 ? "f32" : "bf16";
   const auto stored = static_cast<std::int64_t>(dtype_bytes(config->dtype));
@@ -201,6 +207,13 @@ Result<PlanReport> make_plan(const PlanRequest& request) {
   }
   report.latent_bytes_per_token = report.cache_values_per_token * size;
   report.expanded_bytes_per_token = static_cast<std::int64_t>(expanded);
+  report.planned_context = request.context > 0 ? request.context : report.context_length;
+  const WideInt cache_bytes = WideInt{report.latent_bytes_per_token} * report.planned_context;
+  report.planned_cache_bytes = static_cast<std::int64_t>(std::min(cache_bytes, WideInt{kMostBytes}));
+  if (report.planned_context > report.context_length) {
+    report.warnings.push_back(fmt::format("--ctx-size {} is beyond the model's length {}: text past it may be poor",
+                                          report.planned_context, report.context_length));
+  }
   report.weights_bytes = *elements * stored;
   if (!directory.empty() && has_weights(directory)) {
     const Result<std::int64_t> bytes = file_bytes(directory);

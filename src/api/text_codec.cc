@@ -8,6 +8,7 @@
 #include "base/fail.h"
 #include "decode/open_model.h"
 #include "io/json_file.h"
+#include "text/chat_messages.h"
 #include "text/held_prefix.h"
 #include "text/json_text.h"
 #include "text/stand_ins.h"
@@ -23,17 +24,21 @@ Result<Ordered> parse_part(const std::string& text, std::string_view name) {
 }
 
 Result<ChatInput> parse_request(const ChatRequest& request) {
-  Result<Ordered> messages = parse_ordered_json_text(request.messages, "messages");
+  Result<Ordered> messages = parse_ordered_json_text(request.messages, request.messages_name);
   if (!messages.ok()) return messages.error();
-  Result<Ordered> tools = parse_part(request.tools, "tools");
+  Result<Ordered> tools = parse_part(request.tools, request.tools_name);
   if (!tools.ok()) return tools.error();
   Result<Ordered> kwargs = parse_part(request.kwargs, "kwargs");
   if (!kwargs.ok()) return kwargs.error();
-  return ChatInput{.messages = std::move(*messages),
-                   .tools = std::move(*tools),
-                   .kwargs = std::move(*kwargs),
-                   .add_generation_prompt = request.add_generation_prompt,
-                   .now = std::nullopt};
+  ChatInput input{.messages = std::move(*messages),
+                  .tools = std::move(*tools),
+                  .kwargs = std::move(*kwargs),
+                  .add_generation_prompt = request.add_generation_prompt,
+                  .now = std::nullopt,
+                  .messages_name = request.messages_name,
+                  .tools_name = request.tools_name};
+  if (Status sound = check_messages(input); !sound.ok()) return sound.error();
+  return input;
 }
 
 Result<std::string> render(const TextCodecState& state, const ChatInput& input) {
@@ -43,7 +48,7 @@ Result<std::string> render(const TextCodecState& state, const ChatInput& input) 
                 "raw text",
                 state.directory);
   }
-  return state.chat_template->render(input);
+  return render_messages(*state.chat_template, input);
 }
 
 /// `value` with every text and key hidden from special tokens. Tags such as <think> stay in what the assistant said:

@@ -40,7 +40,11 @@ Result<std::span<const TokenId>> DraftModelDrafter::draft(const DraftRequest& re
     first_token_ = std::max(0, tokens - std::max(1, model_.context() / 2));
   }
   const int max_drafts = std::min(request.max_drafts, model_.context() - (tokens - first_token_) + 1);
-  Result<StepResult> last = feed(request.tokens.subspan(first_token_ + fed_.size()));
+  // A target may have rows past its tokenizer's ids, and the draft model fewer of them.
+  const std::span<const TokenId> waiting = request.tokens.subspan(first_token_ + fed_.size());
+  const auto unknown = [&](TokenId id) { return id >= model_.vocab(); };
+  if (std::any_of(waiting.begin(), waiting.end(), unknown)) return std::span<const TokenId>{};
+  Result<StepResult> last = feed(waiting);
   if (!last.ok()) return last.error();
   if (Status chained = go_on(request, max_drafts, *last); !chained.ok()) return chained.error();
   return std::span<const TokenId>{drafts_};

@@ -169,6 +169,17 @@ void fill_info(const EngineOptions& options, OpenModel& open) {
   info.cache_bytes_per_token = std::int64_t{config.cache_width()} * config.layers *
                                static_cast<std::int64_t>(dtype_bytes(open.sequence.cache_dtype));
   info.stop_ids.assign(config.eos_ids.begin(), config.eos_ids.end());
+  info.warnings = taken_for_granted(config, info.model_directory + "/config.json");
+  if (open.draft.has_value()) {
+    const std::vector<std::string> of_draft =
+        taken_for_granted(open.draft->config, options.draft_model + "/config.json");
+    info.warnings.insert(info.warnings.end(), of_draft.begin(), of_draft.end());
+  }
+  if (config.eos_ids.empty()) {
+    info.warnings.push_back(fmt::format(
+        "{}: no eos_token_id in config.json and generation_config.json: no token ends a text, give -n or -r",
+        info.model_directory));
+  }
   info.sampling = suggested_sampling(config.generation, info.model_directory, info.warnings);
   if (options.compute != ComputeType::kAuto && info.compute != word(options.compute)) {
     info.warnings.push_back(

@@ -120,24 +120,27 @@ const Json& part(KeyReader& reader, const char* key) {
 
 int count(KeyReader& reader, const char* key) {
   if (reader.find(key) == nullptr) reader.refuse(key, "nothing", "a number");
-  return reader.integer(key, 0, 0, kMost);
+  return reader.integer(key, means(0), 0, kMost);
 }
+
+/// Texts are compared with those of this run, which no empty one equals.
+const Absent<std::string> kNothing = means(std::string());
 
 CacheModel read_model(KeyReader& above, const char* key, std::string_view source) {
   KeyReader reader(part(above, key), source, std::string(key) + ".");
-  CacheModel model{.family = reader.text("family", ""),
-                   .directory = reader.text("directory", ""),
-                   .config = reader.text("config", ""),
-                   .weights = reader.text("weights", "")};
+  CacheModel model{.family = reader.text("family", kNothing),
+                   .directory = reader.text("directory", kNothing),
+                   .config = reader.text("config", kNothing),
+                   .weights = reader.text("weights", kNothing)};
   above.absorb(reader);
   return model;
 }
 
 CacheShape read_shape(KeyReader& above, const char* key, std::string_view source) {
   KeyReader reader(part(above, key), source, std::string(key) + ".");
-  CacheShape shape{.layers = reader.integer("layers", 0, 1, 1 << 16),
-                   .width = reader.integer("width", 0, 1, 1 << 20),
-                   .dtype = reader.text("dtype", ""),
+  CacheShape shape{.layers = reader.integer("layers", refused<int>(), 1, 1 << 16),
+                   .width = reader.integer("width", refused<int>(), 1, 1 << 20),
+                   .dtype = reader.text("dtype", kNothing),
                    .rows = count(reader, "rows")};
   above.absorb(reader);
   return shape;
@@ -161,11 +164,11 @@ Result<PromptCacheHeader> parse_header(std::span<const std::byte> payload, std::
   KeyReader reader(*json, source);
   PromptCacheHeader header{.row_format = count(reader, "row_format"),
                            .model = read_model(reader, "model", source),
-                           .computed = reader.text("computed", ""),
+                           .computed = reader.text("computed", kNothing),
                            .rows = read_shape(reader, "rows", source),
                            .tokens = count(reader, "tokens"),
                            .generated_from = count(reader, "generated_from"),
-                           .drafter = reader.text("drafter", ""),
+                           .drafter = reader.text("drafter", kNothing),
                            .mtp = std::nullopt,
                            .draft = std::nullopt};
   if (reader.find("mtp") != nullptr) {

@@ -118,7 +118,8 @@ Status SessionState::check_prompt(std::span<const TokenId> prompt) const {
 /// earlier and are fed as such again, -1 for nowhere: a prompt that lies within what the session holds goes on from it,
 /// but under pinned numerics, where it is a prompt like any other.
 Result<int> SessionState::begin_with(std::span<const TokenId> prompt) {
-  const bool continues = !model->pinned() && prompt.size() <= tokens.size() && std::equal(prompt.begin(), prompt.end(), tokens.begin());
+  const bool continues =
+      !model->pinned() && prompt.size() <= tokens.size() && std::equal(prompt.begin(), prompt.end(), tokens.begin());
   const int first_generated = continues && generated_from < static_cast<int>(prompt.size()) ? generated_from : -1;
   if (Status kept = keep_common_prefix(prompt); !kept.ok()) return kept.error();
   tokens.assign(prompt.begin(), prompt.end());
@@ -126,9 +127,12 @@ Result<int> SessionState::begin_with(std::span<const TokenId> prompt) {
   return first_generated;
 }
 
-Result<GenerateResult> SessionState::run(std::span<const TokenId> prompt, const RunOptions& options,
+Result<GenerateResult> SessionState::run(std::span<const TokenId> given, const RunOptions& options,
                                          const TokenCallback& on_token, const PromptCallback& on_prompt) {
   const std::lock_guard<std::mutex> turn(model->busy);
+  GenerateResult result;
+  const std::vector<TokenId>& prompt = result.prompt_ids;
+  result.prompt_ids.assign(given.begin(), given.end());  // they may be this session's own tokens, which grow
   if (Status fits = check_prompt(prompt); !fits.ok()) return fits.error();
   const Result<RunSettings> settings = settle_run(*model, options);
   if (!settings.ok()) return settings.error();
@@ -155,10 +159,8 @@ Result<GenerateResult> SessionState::run(std::span<const TokenId> prompt, const 
   if (!done.ok()) return done.error();
   record.finish(tokens.back());
 
-  GenerateResult result;
   record.move_to(result);
   result.ids.assign(tokens.begin() + static_cast<std::ptrdiff_t>(prompt.size()), tokens.end());
-  result.prompt_ids.assign(prompt.begin(), prompt.end());
   result.finish_reason = record.stopped() ? "stop" : finish_word(done->finish_reason);
   result.seed = settings->sampling.seed;
   result.spec_type = word(spec);
@@ -168,9 +170,10 @@ Result<GenerateResult> SessionState::run(std::span<const TokenId> prompt, const 
   return result;
 }
 
-Status SessionState::logits(std::span<const TokenId> ids, const LogitsOptions& options, const LogitsSink& on_main,
+Status SessionState::logits(std::span<const TokenId> given, const LogitsOptions& options, const LogitsSink& on_main,
                             const LogitsSink& on_mtp) {
   const std::lock_guard<std::mutex> turn(model->busy);
+  const std::vector<TokenId> ids(given.begin(), given.end());  // they may be this session's own tokens
   if (on_mtp && !model->info.has_mtp) {
     return fail(ErrorKind::kUnsupported, "[logits] MTP logits asked of {}, which has no MTP layer ({})",
                 model->info.model_directory, model->model.weights.report.mtp_reason);

@@ -1,5 +1,7 @@
 #include "model/config.h"
 
+#include <fmt/ranges.h>
+
 #include <filesystem>
 #include <utility>
 
@@ -35,7 +37,7 @@ Status refuse_quantisation(const Json& json, std::string_view source) {
 
 /// What a configuration calls its model.
 Status read_names(KeyReader& reader, ModelConfig& config) {
-  config.model_type = reader.text("model_type", "");
+  config.model_type = reader.text("model_type", means(std::string()));
   if (const Json* architectures = reader.find("architectures"); architectures != nullptr) {
     if (!architectures->is_array()) reader.refuse("architectures", brief_json(*architectures), "a list of names");
     for (const Json& name : *architectures) {
@@ -73,6 +75,7 @@ Result<ModelConfig> parse_config(const Json& json, std::string_view source) {
   (*family)->read(reader, config);
   check_products(reader, config);
   if (!reader.ok()) return reader.error();
+  config.assumed = reader.assumed_keys();
   return config;
 }
 
@@ -80,13 +83,13 @@ Status apply_generation_config(const Json& json, std::string_view source, ModelC
   if (!json.is_object())
     return fail(ErrorKind::kInvalidInput, "{}: arrived {}, expected an object", source, brief_json(json));
   KeyReader reader(json, source);
-  config.eos_ids = read_ids(reader, "eos_token_id", config.eos_ids);
-  if (reader.find("bos_token_id") != nullptr) config.bos_id = reader.integer("bos_token_id", 0, 0, kMaxConfigInt);
+  config.eos_ids = read_ids(reader, "eos_token_id", config.vocab, config.eos_ids);
+  read_bos(reader, config);
   GenerationDefaults& defaults = config.generation;
-  if (reader.find("do_sample") != nullptr) defaults.do_sample = reader.boolean("do_sample", false);
-  if (reader.find("temperature") != nullptr) defaults.temperature = reader.non_negative("temperature", 1, 1e6);
-  if (reader.find("top_k") != nullptr) defaults.top_k = reader.integer("top_k", 0, 0, kMaxConfigInt);
-  if (reader.find("top_p") != nullptr) defaults.top_p = reader.non_negative("top_p", 1, 1);
+  if (reader.find("do_sample") != nullptr) defaults.do_sample = reader.boolean("do_sample", means(false));
+  if (reader.find("temperature") != nullptr) defaults.temperature = reader.non_negative("temperature", means(1.0), 1e6);
+  if (reader.find("top_k") != nullptr) defaults.top_k = reader.integer("top_k", means(0), 0, kMaxConfigInt);
+  if (reader.find("top_p") != nullptr) defaults.top_p = reader.non_negative("top_p", means(1.0), 1);
   if (!reader.ok()) return reader.error();
   return {};
 }
@@ -111,12 +114,26 @@ Result<ModelConfig> load_config(const std::string& directory) {
   return config;
 }
 
+std::vector<std::string> taken_for_granted(const ModelConfig& config, const std::string& file) {
+  std::vector<std::string> sentences;
+  if (!names_a_family(config.model_type)) {
+    sentences.push_back(fmt::format("{}: model_type {} is unknown: it is read as {} for its architecture", file,
+                                    quote_name(config.model_type), config.family));
+  }
+  if (!config.assumed.empty()) {
+    sentences.push_back(fmt::format("{} leaves out keys, and the values that family {} documents are taken: {}", file,
+                                    config.family, fmt::join(config.assumed, ", ")));
+  }
+  return sentences;
+}
+
 WeightSpec weight_spec(const ModelConfig& config) {
   return {.hidden = config.hidden,
           .vocab = config.vocab,
           .intermediate = config.intermediate,
           .moe_intermediate = config.moe_intermediate,
           .experts = config.moe.experts,
+          .experts_key = config.moe.experts_key,
           .shared_experts = config.moe.shared,
           .router_bias = config.moe.experts > 0 && config.moe.bias,
           .attention = config.attention,
@@ -126,6 +143,7 @@ WeightSpec weight_spec(const ModelConfig& config) {
           .qk_norm = config.qk_norm,
           .bias = config.attention_bias,
           .layers = config.layer_kinds,
+          .layer_kinds_key = config.layer_kinds_key,
           .nextn_layers = config.nextn_layers,
           .nextn_kind = config.nextn_kind,
           .tie_word_embeddings = config.tie_word_embeddings,

@@ -56,6 +56,7 @@ enum class RouterScoring : std::uint8_t { kSigmoid, kSoftmax };
 /// Mixture of experts; experts == 0 means every layer is dense.
 struct MoeConfig {
   int experts = 0;
+  std::string experts_key = "n_routed_experts";  ///< what the file calls their number
   int top_k = 0;
   int n_group = 1;
   int topk_group = 1;
@@ -97,6 +98,7 @@ struct ModelConfig {
   RopeConfig rope;
   MoeConfig moe;
   std::vector<FfnKind> layer_kinds;      ///< [layers]
+  std::string layer_kinds_key;           ///< what decided them, as the file says it: "first_k_dense_replace 3"
   FfnKind nextn_kind = FfnKind::kDense;  ///< of the MTP layers
   double rms_norm_eps = 1e-6;            ///< input, post-attention and final norms, of the stream as it is kept
   double latent_norm_eps = 1e-6;         ///< q_a_layernorm and kv_a_layernorm: 1e-6 whatever rms_norm_eps says
@@ -108,6 +110,8 @@ struct ModelConfig {
   std::optional<int> bos_id;
   std::vector<int> eos_ids;  ///< any of them ends a text; generation_config.json overrides config.json
   GenerationDefaults generation;
+
+  std::vector<std::string> assumed;  ///< keys that the file leaves out, with the family's value: "rms_norm_eps 1e-06"
 
   /// Width of what rope turns: p, or a whole head of GQA.
   int rope_width() const { return attention == AttentionKind::kGqa ? gqa.head_dim : geometry.p; }
@@ -127,6 +131,10 @@ Result<ModelConfig> parse_config(const Json& json, std::string_view source);
 
 /// Takes eos, bos and sampling defaults of a generation_config.json into `config`.
 Status apply_generation_config(const Json& json, std::string_view source, ModelConfig& config);
+
+/// What the configuration in `file` leaves to be taken for granted, a sentence each: keys it lacks, a model_type
+/// that only the architecture explains.
+std::vector<std::string> taken_for_granted(const ModelConfig& config, const std::string& file);
 
 /// What the weight loader has to find for this configuration.
 WeightSpec weight_spec(const ModelConfig& config);

@@ -74,6 +74,8 @@ Result<const Family*> resolve_family(std::string_view model_type, std::span<cons
               quote_name(model_type), quote_name(architecture), known);
 }
 
+bool names_a_family(std::string_view word) { return entry_of(families(), word, {}) != nullptr; }
+
 Status refuse_known(std::string_view model_type, std::span<const std::string> architectures, std::string_view source) {
   const std::string_view architecture = first_of(architectures);
   if (entry_of(families(), model_type, {}) != nullptr) return {};

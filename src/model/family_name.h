@@ -14,6 +14,9 @@ namespace latte {
 Result<const Family*> resolve_family(std::string_view model_type, std::span<const std::string> architectures,
                                      std::string_view source);
 
+/// True when a family has this word.
+bool names_a_family(std::string_view word);
+
 /// kUnsupported, with the reason and the nearest family, when the names mean a family that latte knows and does not
 /// run.
 Status refuse_known(std::string_view model_type, std::span<const std::string> architectures, std::string_view source);

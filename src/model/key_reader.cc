@@ -25,68 +25,77 @@ void KeyReader::refuse(const char* key, std::string_view arrived, std::string_vi
 
 void KeyReader::absorb(const KeyReader& part) {
   if (!error_.has_value()) error_ = part.error_;
+  assumed_.insert(assumed_.end(), part.assumed_.begin(), part.assumed_.end());
 }
 
-int KeyReader::integer(const char* key, int otherwise, int least, int most) {
+template <class T>
+const Json* KeyReader::find_or(const char* key, const Absent<T>& absent, std::string_view expected) {
+  using Rule = typename Absent<T>::Rule;
   const Json* value = find(key);
-  if (value == nullptr) return otherwise;
+  if (value != nullptr || absent.rule == Rule::kMeans) return value;
+  if (absent.rule == Rule::kAssumed && !has(key)) {
+    assumed_.push_back(fmt::format("{}{} {}", prefix_, key, absent.value));
+  } else {
+    refuse(key, has(key) ? "null" : "nothing",
+           fmt::format("{}: no value can be assumed for it, fetch the file again or ask who made it", expected));
+  }
+  return nullptr;
+}
+
+int KeyReader::integer(const char* key, const Absent<int>& absent, int least, int most) {
+  const std::string expected = fmt::format("an integer from {} to {}", least, most);
+  const Json* value = find_or(key, absent, expected);
+  if (value == nullptr) return std::clamp(absent.value, least, most);
   const bool fits_signed = value->is_number_integer() && !value->is_number_unsigned() &&
                            value->get<std::int64_t>() >= least && value->get<std::int64_t>() <= most;
   const bool fits_unsigned = value->is_number_unsigned() && value->get<std::uint64_t>() <= INT64_MAX &&
                              value->get<std::int64_t>() >= least && value->get<std::int64_t>() <= most;
   if (fits_signed || fits_unsigned) return value->get<int>();
-  refuse(key, brief_json(*value), fmt::format("an integer from {} to {}", least, most));
-  return otherwise;
+  refuse(key, brief_json(*value), expected);
+  return std::clamp(absent.value, least, most);
 }
 
-int KeyReader::integer_or_none(const char* key, int otherwise, int none, int least, int most) {
-  const auto entry = object_.find(key);
-  if (entry != object_.end() && entry->is_null()) return none;
-  return integer(key, otherwise, least, most);
+int KeyReader::integer_or_none(const char* key, const Absent<int>& absent, int none, int least, int most) {
+  return has(key) && find(key) == nullptr ? none : integer(key, absent, least, most);
 }
 
-int KeyReader::size(const char* key, int otherwise, int most) {
-  if (otherwise == 0 && find(key) == nullptr) {
-    refuse(key, has(key) ? "null" : "nothing", fmt::format("an integer from 1 to {}", most));
-    return 1;
-  }
-  return std::max(1, integer(key, otherwise, 1, most));
-}
+int KeyReader::size(const char* key, const Absent<int>& absent, int most) { return integer(key, absent, 1, most); }
 
-double KeyReader::number(const char* key, double otherwise, double most, bool zero_allowed) {
-  const Json* value = find(key);
+double KeyReader::number(const char* key, const Absent<double>& absent, double most, bool zero_allowed) {
+  const std::string expected = fmt::format("a number {} {}", zero_allowed ? "from 0 to" : "above 0 and at most", most);
+  const double otherwise = zero_allowed || absent.value > 0 ? absent.value : most;
+  const Json* value = find_or(key, absent, expected);
   if (value == nullptr) return otherwise;
   if (value->is_number()) {
     const double number = value->get<double>();
     if ((number > 0 || (zero_allowed && number == 0)) && number <= most) return number;
   }
-  refuse(key, brief_json(*value),
-         fmt::format("a number {} {}", zero_allowed ? "from 0 to" : "above 0 and at most", most));
+  refuse(key, brief_json(*value), expected);
   return otherwise;
 }
 
-double KeyReader::positive(const char* key, double otherwise, double most) {
-  return number(key, otherwise, most, false);
+double KeyReader::positive(const char* key, const Absent<double>& absent, double most) {
+  return number(key, absent, most, false);
 }
 
-double KeyReader::non_negative(const char* key, double otherwise, double most) {
-  return number(key, otherwise, most, true);
+double KeyReader::non_negative(const char* key, const Absent<double>& absent, double most) {
+  return number(key, absent, most, true);
 }
 
-bool KeyReader::boolean(const char* key, bool otherwise) {
-  const Json* value = find(key);
-  if (value == nullptr) return otherwise;
+bool KeyReader::boolean(const char* key, const Absent<bool>& absent) {
+  const Json* value = find_or(key, absent, "true or false");
+  if (value == nullptr) return absent.value;
   if (value->is_boolean()) return value->get<bool>();
   refuse(key, brief_json(*value), "true or false");
-  return otherwise;
+  return absent.value;
 }
 
-std::string KeyReader::text(const char* key, std::string otherwise) {
-  const Json* value = find(key);
-  if (value == nullptr) return otherwise;
+std::string KeyReader::text(const char* key, const Absent<std::string>& absent) {
+  const Json* value = find_or(key, absent, "a string");
+  if (value == nullptr) return absent.value;
   if (value->is_string()) return value->get<std::string>();
   refuse(key, brief_json(*value), "a string");
-  return otherwise;
+  return absent.value;
 }
 
 std::vector<double> KeyReader::positives(const char* key, std::size_t count, double most) {
@@ -103,20 +112,26 @@ std::vector<double> KeyReader::positives(const char* key, std::size_t count, dou
   return std::vector<double>(count, 1.0);
 }
 
-std::string KeyReader::one_of(const char* key, std::initializer_list<const char*> words) {
-  const std::string word = text(key, *words.begin());
+std::string KeyReader::one_of(const char* key, const Absent<std::string>& absent,
+                              std::initializer_list<const char*> words) {
   std::string expected;
   for (const char* known : words) {
-    if (word == known) return word;
     const bool last = known == *(words.end() - 1);
     expected += fmt::format("{}{}", expected.empty() ? "" : last ? " or " : ", ", quote_name(known));
   }
-  refuse(key, quote_name(word), expected, ErrorKind::kUnsupported);
-  return *words.begin();
+  const Json* value = find_or(key, absent, expected);
+  if (value == nullptr) return absent.value;
+  if (value->is_string()) {
+    for (const char* known : words) {
+      if (value->get_ref<const std::string&>() == known) return known;
+    }
+  }
+  refuse(key, brief_json(*value), expected, ErrorKind::kUnsupported);
+  return absent.value;
 }
 
 void KeyReader::only(const char* key, bool state) {
-  if (boolean(key, state) != state)
+  if (boolean(key, means(state)) != state)
     refuse(key, state ? "false" : "true", state ? "true" : "false", ErrorKind::kUnsupported);
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/fail.h"
 #include "text/json_text.h"
+#include "text/type_words.h"
 #include "text/utf8.h"
 
 namespace latte {
@@ -83,7 +84,8 @@ Result<std::vector<AddedToken>> parse_added_tokens(const nlohmann::json& entry, 
   TokenList list(file, max_id);
   if (entry.is_null()) return std::move(list.tokens);
   if (!entry.is_array()) {
-    return fail(ErrorKind::kInvalidInput, "{}: added_tokens is a {}, expected a list", file, entry.type_name());
+    return fail(ErrorKind::kInvalidInput, "{}: added_tokens is {}, expected a list", file,
+                with_article(entry.type_name()));
   }
   for (const nlohmann::json& member : entry) {
     const Status added = list.add(member, fmt::format("added_tokens[{}]", list.tokens.size()));
@@ -97,8 +99,8 @@ Result<std::vector<AddedToken>> parse_added_tokens_decoder(const nlohmann::json&
   TokenList list(file, max_id);
   if (entry.is_null()) return std::move(list.tokens);
   if (!entry.is_object()) {
-    return fail(ErrorKind::kInvalidInput, "{}: added_tokens_decoder is a {}, expected an object", file,
-                entry.type_name());
+    return fail(ErrorKind::kInvalidInput, "{}: added_tokens_decoder is {}, expected an object", file,
+                with_article(entry.type_name()));
   }
   for (const auto& [id, member] : entry.items()) {
     const bool digits = !id.empty() && id.size() <= 9 && id.find_first_not_of("0123456789") == std::string::npos;

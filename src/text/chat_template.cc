@@ -7,6 +7,7 @@
 #include "text/jinja_parser.h"
 #include "text/jinja_runtime.h"
 #include "text/json_text.h"
+#include "text/type_words.h"
 #include "text/utf8.h"
 
 namespace latte {
@@ -61,7 +62,7 @@ Result<jinja::Value> to_value(const Json& json, int depth) {
       return jinja::Value(std::shared_ptr<const jinja::Dict>(std::move(dict)));
     }
     default:
-      return fail(ErrorKind::kInvalidInput, "a {} in messages or tools, expected JSON", json.type_name());
+      return fail(ErrorKind::kInvalidInput, "{} in messages or tools, expected JSON", with_article(json.type_name()));
   }
 }
 
@@ -81,8 +82,8 @@ Status add_configured(const nlohmann::json& entry, std::string_view file, std::v
   if (entry.is_null()) return {};
   if (entry.is_string()) return add_template("default", entry.get_ref<const std::string&>(), source, templates);
   if (!entry.is_array()) {
-    return fail(ErrorKind::kInvalidInput, "{} is a {}, expected a text or a list of named texts", source,
-                entry.type_name());
+    return fail(ErrorKind::kInvalidInput, "{} is {}, expected a text or a list of named texts", source,
+                with_article(entry.type_name()));
   }
   for (const nlohmann::json& member : entry) {
     if (!member.is_object() || !member.contains("name") || !member.at("name").is_string() ||
@@ -152,8 +153,8 @@ Result<ChatTemplate> ChatTemplate::parse(std::string_view template_text, std::st
   const auto config = parse_json_text(tokenizer_config_json.empty() ? "{}" : tokenizer_config_json, name_for_errors);
   if (!config.ok()) return config.error();
   if (!config->is_object()) {
-    return fail(ErrorKind::kInvalidInput, "{}: the configuration is a {}, expected a JSON object", name_for_errors,
-                config->type_name());
+    return fail(ErrorKind::kInvalidInput, "{}: the configuration is {}, expected a JSON object", name_for_errors,
+                with_article(config->type_name()));
   }
   state->read_special_tokens(*config);
   const auto configured = config->find("chat_template");
@@ -177,27 +178,29 @@ Result<ChatTemplate> ChatTemplate::parse(std::string_view template_text, std::st
 
 Result<std::string> ChatTemplate::render(const ChatInput& input) const {
   if (!input.messages.is_array()) {
-    return fail(ErrorKind::kInvalidInput, "messages are a {}, expected a list of objects", input.messages.type_name());
+    return fail(ErrorKind::kInvalidInput, "{}: {}, expected a list of messages", input.messages_name,
+                with_article(input.messages.type_name()));
   }
-  for (const Json& message : input.messages) {
-    if (!message.is_object()) {
-      return fail(ErrorKind::kInvalidInput, "a message is a {}, expected an object with \"role\" and \"content\"",
-                  message.type_name());
-    }
+  for (std::size_t i = 0; i < input.messages.size(); ++i) {
+    if (input.messages[i].is_object()) continue;
+    return fail(ErrorKind::kInvalidInput, "{}: message {} is {}, expected an object with \"role\" and \"content\"",
+                input.messages_name, i, with_article(input.messages[i].type_name()));
   }
   if (!input.tools.is_null() && !input.tools.is_array()) {
-    return fail(ErrorKind::kInvalidInput, "tools are a {}, expected a list", input.tools.type_name());
+    return fail(ErrorKind::kInvalidInput, "{}: {}, expected a list of tools", input.tools_name,
+                with_article(input.tools.type_name()));
   }
   if (!input.kwargs.is_null() && !input.kwargs.is_object()) {
-    return fail(ErrorKind::kInvalidInput, "template arguments are a {}, expected an object", input.kwargs.type_name());
+    return fail(ErrorKind::kInvalidInput, "template arguments are {}, expected an object",
+                with_article(input.kwargs.type_name()));
   }
   jinja::RenderInput context;
   context.now = input.now.has_value() ? *input.now : std::time(nullptr);
   context.names = state_->special_tokens;
   auto messages = to_value(input.messages, 0);
-  if (!messages.ok()) return messages.error();
+  if (!messages.ok()) return fail(messages.error().kind, "{}: {}", input.messages_name, messages.error().message);
   auto tools = to_value(input.tools, 0);
-  if (!tools.ok()) return tools.error();
+  if (!tools.ok()) return fail(tools.error().kind, "{}: {}", input.tools_name, tools.error().message);
   context.names.emplace_back("messages", std::move(*messages));
   context.names.emplace_back("tools", std::move(*tools));
   context.names.emplace_back("documents", nullptr);

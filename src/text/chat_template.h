@@ -20,6 +20,8 @@ struct ChatInput {
   nlohmann::ordered_json kwargs = nullptr;  ///< object of further names for the template, null for none; they win
   bool add_generation_prompt = true;        ///< end with the opening of the assistant's turn
   std::optional<std::time_t> now;           ///< for strftime_now; the clock when not set
+  std::string messages_name = "messages";   ///< what errors call them: a file's name
+  std::string tools_name = "tools";
 };
 
 /// The chat template of a model: the Jinja text that turns messages into a prompt. Output is byte for byte that of

@@ -12,6 +12,7 @@
 #include "text/jinja_print.h"
 #include "text/jinja_runtime.h"
 #include "text/json_text.h"
+#include "text/type_words.h"
 
 namespace latte::jinja {
 namespace {
@@ -290,7 +291,7 @@ class Evaluator {
       return runtime_.refuse(
           fmt::format("{} is undefined and cannot be called", name == nullptr ? "a value" : quote_for_error(*name)));
     }
-    return runtime_.refuse(fmt::format("a {} cannot be called", callee.type_name()));
+    return runtime_.refuse(fmt::format("{} cannot be called", with_article(callee.type_name())));
   }
 
   Value call_global(std::string_view name, const Arguments& arguments) {
@@ -306,6 +307,7 @@ class Evaluator {
   }
 
   Value now_text(const std::string& format) {
+    if (format.find('\0') != std::string::npos) return runtime_.refuse("strftime_now: a format with a null character");
     if (format.size() > 1000) return runtime_.refuse("strftime_now: a format of more than 1000 bytes");
     const std::time_t now = runtime_.now();
     std::tm local{};
@@ -322,7 +324,7 @@ class Evaluator {
     if (given.empty() || given.size() > 3) return runtime_.refuse("range takes one to three integers");
     for (std::size_t i = 0; i < given.size(); ++i) {
       if (!given[i].is_integral())
-        return runtime_.refuse(fmt::format("range of a {}, expected an int", given[i].type_name()));
+        return runtime_.refuse(fmt::format("range of {}, expected an int", with_article(given[i].type_name())));
       bounds[i] = given[i].integer();
     }
     if (given.size() == 1) bounds = {0, bounds[0], 1};
@@ -463,7 +465,7 @@ class Evaluator {
     for (std::size_t i = 0; i + 1 < expr.items.size(); i += 2) {
       Value key = evaluate(*expr.items[i], scope);
       if (key.is_dict() || (key.is_list() && !key.list().is_tuple)) {
-        return runtime_.refuse(fmt::format("a {} cannot be the key of a dict", key.type_name()));
+        return runtime_.refuse(fmt::format("{} cannot be the key of a dict", with_article(key.type_name())));
       }
       dict.set(runtime_, std::move(key), evaluate(*expr.items[i + 1], scope));
     }

@@ -11,6 +11,7 @@
 #include "text/jinja_methods.h"
 #include "text/jinja_operators.h"
 #include "text/jinja_print.h"
+#include "text/type_words.h"
 #include "text/utf8.h"
 
 namespace latte::jinja {
@@ -32,7 +33,7 @@ struct Call {
     const Value* argument = arguments.find(index, name);
     if (argument == nullptr || argument->is_none()) return fallback;
     if (argument->is_integral()) return argument->integer();
-    runtime.refuse(fmt::format("argument {} is a {}, expected an int", name, argument->type_name()));
+    runtime.refuse(fmt::format("argument {} is {}, expected an int", name, with_article(argument->type_name())));
     return fallback;
   }
 
@@ -199,7 +200,8 @@ Value sort(const Call& call) {
 }
 
 Value dictsort(const Call& call) {
-  if (!call.value.is_dict()) return call.runtime.refuse(fmt::format("dictsort of a {}", call.value.type_name()));
+  if (!call.value.is_dict())
+    return call.runtime.refuse(fmt::format("dictsort of {}", with_article(call.value.type_name())));
   const bool by_value = call.text(1, "by", "key") == "value";
   std::vector<std::pair<Value, Value>> keyed;
   for (const auto& [key, value] : call.value.dict().entries) {
@@ -289,7 +291,7 @@ Value to_list(const Call& call) { return call.runtime.make_list(iterate(call.run
 Value items_filter(const Call& call) {
   if (call.value.is_undefined()) return call.runtime.make_list({});
   if (!call.value.is_dict())
-    return call.runtime.refuse(fmt::format("items of a {}, expected a dict", call.value.type_name()));
+    return call.runtime.refuse(fmt::format("items of {}, expected a dict", with_article(call.value.type_name())));
   return call_method(call.runtime, call.value, "items", {});
 }
 
@@ -334,7 +336,8 @@ Value to_float(const Call& call) {
 }
 
 Value round_filter(const Call& call) {
-  if (!call.value.is_number()) return call.runtime.refuse(fmt::format("round of a {}", call.value.type_name()));
+  if (!call.value.is_number())
+    return call.runtime.refuse(fmt::format("round of {}", with_article(call.value.type_name())));
   const std::int64_t precision = call.integer(0, "precision", 0);
   const std::string method = call.text(1, "method", "common");
   if (precision < -300 || precision > 300) return call.runtime.refuse("a precision beyond 300");
@@ -355,7 +358,8 @@ Value round_filter(const Call& call) {
 }
 
 Value absolute(const Call& call) {
-  if (!call.value.is_number()) return call.runtime.refuse(fmt::format("abs of a {}", call.value.type_name()));
+  if (!call.value.is_number())
+    return call.runtime.refuse(fmt::format("abs of {}", with_article(call.value.type_name())));
   if (call.value.is(ValueKind::kFloat)) return std::abs(call.value.number());
   return call.value.integer() < 0 ? arithmetic(call.runtime, "-", std::int64_t{0}, call.value)
                                   : Value(call.value.integer());

@@ -7,6 +7,7 @@
 
 #include "base/fail.h"
 #include "text/jinja_print.h"
+#include "text/type_words.h"
 #include "text/utf8.h"
 
 namespace latte::jinja {
@@ -122,7 +123,7 @@ Value format_percent(Runtime& runtime, std::string_view text, const std::vector<
       if (next == values.size()) return runtime.refuse("not enough arguments for the format string");
       const Value& value = values[next++];
       if (!format_value(runtime, conversion, value, piece)) {
-        return runtime.refuse(fmt::format("%{} of a {}", conversion.type, value.type_name()));
+        return runtime.refuse(fmt::format("%{} of {}", conversion.type, with_article(value.type_name())));
       }
     }
     if (!runtime.append(out, piece)) return {};

@@ -9,6 +9,7 @@
 
 #include "base/fail.h"
 #include "text/jinja_operators.h"
+#include "text/type_words.h"
 #include "text/utf8.h"
 
 namespace latte::jinja {
@@ -35,8 +36,8 @@ struct Call {
   std::string string_argument(std::size_t index, std::string_view name) const {
     const Value* value = arguments.find(index, name);
     if (value != nullptr && value->is_string()) return value->string();
-    runtime.refuse(fmt::format("argument {} is a {}, expected a str", name,
-                               value == nullptr ? std::string_view("missing value") : value->type_name()));
+    runtime.refuse(fmt::format("argument {} is {}, expected a str", name,
+                               with_article(value == nullptr ? "missing value" : value->type_name())));
     return {};
   }
 
@@ -44,7 +45,7 @@ struct Call {
     const Value* value = arguments.find(index, name);
     if (value == nullptr || value->is_none()) return fallback;
     if (value->is_integral()) return value->integer();
-    runtime.refuse(fmt::format("argument {} is a {}, expected an int", name, value->type_name()));
+    runtime.refuse(fmt::format("argument {} is {}, expected an int", name, with_article(value->type_name())));
     return fallback;
   }
 
@@ -53,7 +54,7 @@ struct Call {
     const Value* value = arguments.find(0, "chars");
     if (value == nullptr || value->is_none()) return nullptr;
     if (value->is_string()) return &value->string();
-    runtime.refuse(fmt::format("argument chars is a {}, expected a str", value->type_name()));
+    runtime.refuse(fmt::format("argument chars is {}, expected a str", with_article(value->type_name())));
     return nullptr;
   }
 };
@@ -200,7 +201,7 @@ Value join_method(const Call& call) {
   bool first = true;
   for (const Value& part : iterate(call.runtime, *parts)) {
     if (!part.is_string()) {
-      return call.runtime.refuse(fmt::format("join of a {}, expected str", part.type_name()));
+      return call.runtime.refuse(fmt::format("join of {}, expected str", with_article(part.type_name())));
     }
     if (!std::exchange(first, false) && !call.runtime.append(text, call.text())) return {};
     if (!call.runtime.append(text, part.string())) return {};
@@ -479,7 +480,7 @@ Value call_method(Runtime& runtime, const Value& self, std::string_view name, co
   const MethodTable* table = methods_of(self);
   const auto method = table == nullptr ? MethodTable::const_iterator() : table->find(name);
   if (table == nullptr || method == table->end()) {
-    return runtime.refuse(fmt::format("a {} has no method {}", self.type_name(), name));
+    return runtime.refuse(fmt::format("{} has no method {}", with_article(self.type_name()), name));
   }
   if (self.is_string() && !runtime.charge(self.string().size() / 8)) return {};
   return method->second({runtime, self, arguments});

@@ -10,6 +10,7 @@
 #include "text/jinja_format.h"
 #include "text/jinja_methods.h"
 #include "text/json_text.h"
+#include "text/type_words.h"
 #include "text/utf8.h"
 
 namespace latte::jinja {
@@ -234,7 +235,7 @@ bool contains(Runtime& runtime, const Value& container, const Value& item) {
     runtime.charge(items.size());
     return std::any_of(items.begin(), items.end(), [&](const Value& element) { return equal(runtime, element, item); });
   }
-  runtime.refuse(fmt::format("'in' a {}, expected a str, list or dict", container.type_name()));
+  runtime.refuse(fmt::format("'in' {}, expected a str, list or dict", with_article(container.type_name())));
   return false;
 }
 
@@ -250,7 +251,7 @@ std::vector<Value> iterate(Runtime& runtime, const Value& value) {
   } else if (value.is(ValueKind::kLoop)) {
     items = value.loop()->items->items;
   } else {
-    runtime.refuse(fmt::format("a {} cannot be iterated over", value.type_name()));
+    runtime.refuse(fmt::format("{} cannot be iterated over", with_article(value.type_name())));
   }
   runtime.charge(items.size() * sizeof(Value));
   return items;
@@ -265,7 +266,7 @@ std::int64_t length(Runtime& runtime, const Value& value) {
     return static_cast<std::int64_t>(count_code_points(value.string()));
   }
   if (value.is(ValueKind::kLoop)) return static_cast<std::int64_t>(value.loop()->items->items.size());
-  runtime.refuse(fmt::format("a {} has no length", value.type_name()));
+  runtime.refuse(fmt::format("{} has no length", with_article(value.type_name())));
   return 0;
 }
 
@@ -282,11 +283,11 @@ Value slice(Runtime& runtime, const Value& base, const Value& start, const Value
   if (runtime.failed()) return {};
   if (base.is_undefined()) return undefined_used(runtime, base);
   if (!base.is_string() && !base.is_list()) {
-    return runtime.refuse(fmt::format("a {} cannot be sliced", base.type_name()));
+    return runtime.refuse(fmt::format("{} cannot be sliced", with_article(base.type_name())));
   }
   for (const Value* bound : {&start, &stop, &step}) {
     if (!bound->is_none() && !bound->is_integral()) {
-      return runtime.refuse(fmt::format("a slice bound is a {}, expected an int", bound->type_name()));
+      return runtime.refuse(fmt::format("a slice bound is {}, expected an int", with_article(bound->type_name())));
     }
   }
   const std::int64_t stride = step.is_none() ? 1 : step.integer();
@@ -329,7 +330,8 @@ Value attribute_path(Runtime& runtime, Value base, const Value& path, const Valu
     base = subscript(runtime, base, path);
     return base.is_undefined() && fallback != nullptr ? *fallback : base;
   }
-  if (!path.is_string()) return runtime.refuse(fmt::format("an attribute is a {}, expected a str", path.type_name()));
+  if (!path.is_string())
+    return runtime.refuse(fmt::format("an attribute is {}, expected a str", with_article(path.type_name())));
   std::string_view rest = path.string();
   while (!runtime.failed()) {
     const std::size_t dot = rest.find('.');

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/fail.h"
+#include "text/type_words.h"
 #include "text/utf8.h"
 
 namespace latte::jinja {
@@ -106,7 +107,7 @@ void append_text(Runtime& runtime, const Value& value, std::string& out) {
     }
     default:
       // What Jinja prints here holds an address or names of Python; no template means it.
-      runtime.refuse(fmt::format("a {} cannot be printed", value.type_name()));
+      runtime.refuse(fmt::format("{} cannot be printed", with_article(value.type_name())));
   }
 }
 
@@ -191,7 +192,7 @@ class JsonWriter {
     if (key.is_none()) return "null";
     if (key.is(ValueKind::kBool)) return key.boolean() ? "true" : "false";
     if (key.is_number()) return to_text(runtime_, key);
-    runtime_.refuse(fmt::format("a {} cannot be the key of a JSON object", key.type_name()));
+    runtime_.refuse(fmt::format("{} cannot be the key of a JSON object", with_article(key.type_name())));
     return {};
   }
 
@@ -246,7 +247,7 @@ class JsonWriter {
         write_dict(value.dict(), level);
         return;
       default:
-        runtime_.refuse(fmt::format("a {} cannot be written as JSON", value.type_name()));
+        runtime_.refuse(fmt::format("{} cannot be written as JSON", with_article(value.type_name())));
     }
   }
 

@@ -6,6 +6,7 @@
 
 #include "base/fail.h"
 #include "io/file_map.h"
+#include "text/type_words.h"
 
 namespace latte {
 namespace {
@@ -85,8 +86,8 @@ Result<bool> json_bool(const nlohmann::json& entry, const char* member, bool fal
   const auto found = entry.find(member);
   if (found == entry.end() || found->is_null()) return fallback;
   if (found->is_boolean()) return found->get<bool>();
-  return fail(ErrorKind::kInvalidInput, "{}: {}.{} is a {}, expected true or false", file, key, member,
-              found->type_name());
+  return fail(ErrorKind::kInvalidInput, "{}: {}.{} is {}, expected true or false", file, key, member,
+              with_article(found->type_name()));
 }
 
 std::string quote_for_error(std::string_view text) {

@@ -8,6 +8,7 @@
 #include "text/json_text.h"
 #include "text/tokenizer_json.h"
 #include "text/tokenizer_state.h"
+#include "text/type_words.h"
 #include "text/utf8.h"
 
 namespace latte {
@@ -72,7 +73,7 @@ Status Builder::check_model() {
   if (!source.has_merges) {
     const auto merges = entry().find("merges");
     return fail(ErrorKind::kInvalidInput, "{}: model.merges is {}, expected a list", file,
-                merges == entry().end() ? "missing" : fmt::format("a {}", merges->type_name()));
+                merges == entry().end() ? std::string("missing") : with_article(merges->type_name()));
   }
   return check_model_options(entry(), file);
 }
@@ -194,7 +195,8 @@ Result<std::shared_ptr<TokenizerState>> read_json_tokenizer(const TokenizerSourc
   if (!parsed.ok()) return parsed.error();
   const nlohmann::json& document = parsed->document;
   if (!document.is_object()) {
-    return fail(ErrorKind::kInvalidInput, "{}: is a {}, expected a JSON object", file, document.type_name());
+    return fail(ErrorKind::kInvalidInput, "{}: is {}, expected a JSON object", file,
+                with_article(document.type_name()));
   }
   auto state = std::make_shared<TokenizerState>();
   state->file = file;

@@ -6,6 +6,7 @@
 
 #include "base/fail.h"
 #include "text/json_text.h"
+#include "text/type_words.h"
 #include "text/vocabulary.h"
 
 namespace latte {
@@ -188,7 +189,8 @@ Status PreTokenizer::add_metaspace(const nlohmann::json& entry, const std::strin
     const auto found = entry.find(member);
     if (found == entry.end() || found->is_null()) return std::string(fallback);
     if (found->is_string()) return found->get<std::string>();
-    return fail(ErrorKind::kInvalidInput, "{}: {}.{} is a {}, expected a text", file, key, member, found->type_name());
+    return fail(ErrorKind::kInvalidInput, "{}: {}.{} is {}, expected a text", file, key, member,
+                with_article(found->type_name()));
   };
   const auto replacement = text_of("replacement", kMetaspaceText.data());
   if (!replacement.ok()) return replacement.error();

@@ -5,6 +5,7 @@
 
 #include "base/fail.h"
 #include "text/json_text.h"
+#include "text/type_words.h"
 
 namespace latte {
 namespace {
@@ -19,8 +20,8 @@ Result<std::optional<std::int32_t>> named_token(const SentenceTokenSources& sour
   const nlohmann::json* content = &*entry;
   if (entry->is_object() && entry->contains("content")) content = &entry->at("content");
   if (!content->is_string()) {
-    return fail(ErrorKind::kInvalidInput, "{}: {} is a {}, expected a token or null", sources.config_file, key,
-                content->type_name());
+    return fail(ErrorKind::kInvalidInput, "{}: {} is {}, expected a token or null", sources.config_file, key,
+                with_article(content->type_name()));
   }
   const auto& text = content->get_ref<const std::string&>();
   if (text.empty()) return Found();
@@ -98,8 +99,8 @@ Status read_post_processor(const nlohmann::json& entry, const std::string& key, 
 
 Result<SentenceTokens> read_sentence_tokens(const SentenceTokenSources& sources, const Vocabulary& vocabulary) {
   if (!sources.config.is_object()) {
-    return fail(ErrorKind::kInvalidInput, "{}: is a {}, expected a JSON object", sources.config_file,
-                sources.config.type_name());
+    return fail(ErrorKind::kInvalidInput, "{}: is {}, expected a JSON object", sources.config_file,
+                with_article(sources.config.type_name()));
   }
   SentenceTokens tokens;
   const auto bos = named_token(sources, "bos_token", vocabulary);

@@ -10,6 +10,7 @@
 #include "text/stand_ins.h"
 #include "text/stream_decoder.h"
 #include "text/tokenizer_state.h"
+#include "text/type_words.h"
 #include "text/utf8.h"
 
 namespace latte {
@@ -123,7 +124,8 @@ Result<Tokenizer> Tokenizer::parse(TokenizerKind kind, std::string_view content,
   const auto config = parse_json_text(tokenizer_config_json.empty() ? "{}" : tokenizer_config_json, config_file);
   if (!config.ok()) return config.error();
   if (!config->is_object()) {
-    return fail(ErrorKind::kInvalidInput, "{}: is a {}, expected a JSON object", config_file, config->type_name());
+    return fail(ErrorKind::kInvalidInput, "{}: is {}, expected a JSON object", config_file,
+                with_article(config->type_name()));
   }
   const TokenizerSource source{.text = content, .file = file, .config = *config, .config_file = config_file};
   auto state = kind == TokenizerKind::kJson       ? read_json_tokenizer(source)

@@ -62,6 +62,8 @@ class Loader {
   MlaWeights load_mla(const std::string& prefix);
   GqaWeights load_gqa(const std::string& prefix);
   FfnWeights load_ffn(const std::string& prefix, FfnKind kind);
+  void blame_layer_kind(const std::string& prefix, FfnKind kind);
+  void blame_expert_count(const std::string& prefix);
   ExpertWeights load_block(const std::string& prefix, std::int64_t width);
   std::vector<ExpertWeights> load_experts(const std::string& prefix);
   MtpWeights load_mtp_layer(int layer);
@@ -218,13 +220,42 @@ ExpertWeights Loader::load_block(const std::string& prefix, std::int64_t width) 
   return block;
 }
 
+/// A layer whose weights are of the other kind than the configuration says is the configuration's fault.
+void Loader::blame_layer_kind(const std::string& prefix, FfnKind kind) {
+  const std::string dense = prefix + std::string(names::kDense) + ".gate_proj.weight";
+  const std::string router = prefix + std::string(names::kRouter);
+  const bool dense_said = kind == FfnKind::kDense;
+  const std::string& there = dense_said ? router : dense;
+  if (error_ || spec_.layer_kinds_key.empty() || has(dense_said ? dense : router) || !has(there)) return;
+  error_ = fail(ErrorKind::kInvalidInput,
+                "{}/config.json: key {}: by it the layer \"{}\" is {}, expected {} as the weights have \"{}\": mend "
+                "the key, or fetch config.json again",
+                weights_.checkpoint.directory(), spec_.layer_kinds_key, prefix.substr(0, prefix.size() - 1),
+                dense_said ? "dense" : "one with experts", dense_said ? "one with experts" : "a dense one", there);
+}
+
+/// So is a number of experts that the router does not have.
+void Loader::blame_expert_count(const std::string& prefix) {
+  const TensorView* router = weights_.checkpoint.find(prefix + std::string(names::kRouter));
+  if (error_ || router == nullptr || router->shape.size() != 2 || router->shape[1] != spec_.hidden ||
+      router->shape[0] == spec_.experts)
+    return;
+  error_ = fail(ErrorKind::kInvalidInput,
+                "{}/config.json: key \"{}\": arrived {}, expected {} as tensor \"{}\" {} has: mend the key, or fetch "
+                "config.json again",
+                weights_.checkpoint.directory(), spec_.experts_key, spec_.experts, router->shape[0], router->name,
+                shape_text(router->shape));
+}
+
 FfnWeights Loader::load_ffn(const std::string& prefix, FfnKind kind) {
   FfnWeights ffn;
+  blame_layer_kind(prefix, kind);
   if (kind == FfnKind::kDense) {
     ffn.dense = load_block(prefix + std::string(names::kDense), spec_.intermediate);
     return ffn;
   }
   ffn.is_moe = true;
+  blame_expert_count(prefix);
   ffn.router = float_matrix(prefix + std::string(names::kRouter), spec_.experts, spec_.hidden, "E, D");
   if (spec_.router_bias) ffn.router_bias = vector(prefix + std::string(names::kRouterBias), spec_.experts, "E");
   ffn.experts = load_experts(prefix);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "plan/geometry.h"
@@ -24,9 +25,10 @@ struct AttentionBias {
 struct WeightSpec {
   int hidden = 0;  ///< D
   int vocab = 0;
-  int intermediate = 0;      ///< dense feed-forward width
-  int moe_intermediate = 0;  ///< width of one expert
-  int experts = 0;           ///< 0: none
+  int intermediate = 0;                          ///< dense feed-forward width
+  int moe_intermediate = 0;                      ///< width of one expert
+  int experts = 0;                               ///< 0: none
+  std::string experts_key = "n_routed_experts";  ///< what config.json calls their number
   int shared_experts = 0;    ///< 0: none; otherwise one block of width shared_experts * moe_intermediate
   bool router_bias = false;  ///< e_score_correction_bias belongs to every router
   AttentionKind attention = AttentionKind::kMla;
@@ -36,7 +38,8 @@ struct WeightSpec {
   bool qk_norm = false;  ///< GQA: q_norm and k_norm over each head
   AttentionBias bias;
   std::vector<FfnKind> layers;
-  int nextn_layers = 0;  ///< MTP layers that may be there; 0: none are loaded
+  std::string layer_kinds_key;  ///< what of config.json decided them: "first_k_dense_replace 3"; empty: nothing did
+  int nextn_layers = 0;         ///< MTP layers that may be there; 0: none are loaded
   FfnKind nextn_kind = FfnKind::kDense;
   bool tie_word_embeddings = false;
   double final_norm_scale = 1;  ///< multiplies the final norm's weights

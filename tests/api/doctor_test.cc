@@ -19,6 +19,7 @@ TEST(Doctor, MeasuresAndSaysWhyASetIsNotUsed) {
     }
   }
   EXPECT_GE(report->threads, 1);
+  EXPECT_EQ(report->busy, report->load_average > report->threads);
   EXPECT_GT(report->read_gbytes_per_second, 0.01);
   ASSERT_EQ(report->matmul.size(), 2u);
   for (const MatmulRate& rate : report->matmul) EXPECT_GT(rate.gflops, 0.01) << rate.type;

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cache_file.h"
+#include "support/chat_replay.h"
 #include "support/stored_tensors.h"
 #include "support/temp_folder.h"
 
@@ -153,6 +154,28 @@ TEST_F(PromptCacheTest, AnotherDraftModelStartsAnew) {
   ASSERT_TRUE(loaded.load(path_, &report).ok());
   EXPECT_EQ(report.rows, 12);
   EXPECT_NE(report.drafter_note.find("another"), std::string::npos) << report.drafter_note;
+}
+
+TEST_F(PromptCacheTest, RowsOfManyPartsRoundTrip) {
+  EngineOptions options = family_options();
+  options.context = 40000;  // 96 bytes a row: several parts of a file
+  const Engine engine = open_or_die(options);
+  Session session = session_or_die(engine), restored = session_or_die(engine);
+  SessionState& state = SessionAccess::state(session);
+  constexpr int kRows = 35001;
+  LatentCache& cache = state.sequence.cache();
+  ASSERT_TRUE(cache.reserve(kRows).ok());
+  std::vector<std::byte> bytes(static_cast<std::size_t>(kRows) * static_cast<std::size_t>(cache.layers()) * 4 *
+                               static_cast<std::size_t>(cache.width()));
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * i % 251);
+  const LatentRows rows{
+      .length = kRows, .layers = cache.layers(), .width = cache.width(), .dtype = cache.dtype(), .bytes = bytes};
+  ASSERT_TRUE(cache.prepare(rows).ok() && cache.restore(rows).ok());
+  state.tokens = some_ids(kRows);
+  save_or_fail(session, path_);
+  ASSERT_TRUE(restored.load(path_).ok());
+  EXPECT_EQ(text_of(restored), state.tokens);
+  EXPECT_TRUE(cached_bits(restored) == bytes);
 }
 
 TEST_F(PromptCacheTest, AnEmptySessionRoundTrips) {

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "family_engine.h"
+#include "support/chat_replay.h"
 
 namespace latte::test {
 namespace {
@@ -90,6 +91,36 @@ TEST_F(SessionTest, SamePromptFiveTimesGivesSameIds) {
   for (int again = 1; again < 5; ++again) EXPECT_EQ(ids_of(session, prompt_, sampled(30, 3)), first) << again;
 }
 
+// Hard case 23: nothing of an earlier text, its seed or its penalties is left in a session that starts another.
+TEST_F(SessionTest, ARunAfterAnotherIsTheRunOfAFreshSession) {
+  RunOptions penalised = sampled(30, 3);
+  penalised.sampling->repeat_penalty = 1.3;
+  penalised.sampling->frequency_penalty = 0.4;
+  std::vector<std::int32_t> other = some_ids(14);
+  other[0] = 77;  // no common part with prompt_
+  for (const SpecType spec : {SpecType::kNone, SpecType::kMtp, SpecType::kLookup}) {
+    for (RunOptions options : {greedy(30), sampled(30, 3), penalised}) {
+      options.logprobs = 2;
+      Session fresh = session_or_die(engine_, spec), used = session_or_die(engine_, spec);
+      const Result<GenerateResult> expected = fresh.generate(prompt_, options);
+      for (const bool reset : {false, true}) {
+        ids_of(used, other, sampled(25, 99));
+        if (reset) used.reset();
+        const Result<GenerateResult> again = used.generate(prompt_, options);
+        ASSERT_TRUE(expected.ok() && again.ok());
+        EXPECT_EQ(again->cached_tokens, 0);
+        EXPECT_EQ(again->ids, expected->ids) << word(spec);
+        EXPECT_EQ(again->drafted, expected->drafted) << word(spec);
+        EXPECT_EQ(again->accepted, expected->accepted) << word(spec);
+        ASSERT_EQ(again->logprobs.size(), expected->logprobs.size());
+        for (std::size_t i = 0; i < again->logprobs.size(); ++i)
+          EXPECT_EQ(again->logprobs[i].chosen.logprob, expected->logprobs[i].chosen.logprob) << i;
+        EXPECT_TRUE(cached_bits(used) == cached_bits(fresh)) << word(spec);
+      }
+    }
+  }
+}
+
 TEST_F(SessionTest, WarmCacheFeedsOnlyWhatIsMissing) {
   for (const SpecType spec : {SpecType::kNone, SpecType::kMtp, SpecType::kLookup}) {
     Session whole = session_or_die(engine_, spec);
@@ -105,6 +136,20 @@ TEST_F(SessionTest, WarmCacheFeedsOnlyWhatIsMissing) {
     all.insert(all.end(), rest->ids.begin(), rest->ids.end());
     EXPECT_EQ(all, expected) << word(spec);
   }
+}
+
+TEST_F(SessionTest, OwnTokensMayBeThePrompt) {
+  Session session = session_or_die(engine_, SpecType::kMtp, 2);
+  ids_of(session, prompt_, greedy(8));
+  const std::vector<std::int32_t> before(session.tokens().begin(), session.tokens().end());
+  const Result<GenerateResult> result = session.generate(session.tokens(), greedy(45));
+  ASSERT_TRUE(result.ok()) << result.error().message;
+  EXPECT_EQ(result->prompt_ids, before);
+  Session fresh = session_or_die(engine_, SpecType::kMtp, 2);
+  const auto written = static_cast<std::ptrdiff_t>(before.size() - prompt_.size());
+  const std::vector<std::int32_t> whole = ids_of(fresh, prompt_, greedy(static_cast<int>(written) + 45));
+  EXPECT_EQ(result->ids, std::vector<std::int32_t>(whole.begin() + written, whole.end()));
+  EXPECT_TRUE(session.logits(session.tokens(), {}, {}).ok());
 }
 
 TEST_F(SessionTest, ChangedPromptKeepsTheCommonPart) {
@@ -131,6 +176,48 @@ TEST_F(SessionTest, ContextEndStopsAtTheExactToken) {
     EXPECT_EQ(result->finish_reason, "length");
     EXPECT_EQ(result->ids.size(), 20u - 9u + 1u) << depth;
     EXPECT_EQ(session.length(), 20);
+  }
+}
+
+TEST_F(SessionTest, APromptThatFillsTheContextYieldsItsOneToken) {
+  EngineOptions options = family_options();
+  options.context = 20;
+  const Engine engine = open_or_die(options);
+  Session plain = session_or_die(engine_);
+  const std::vector<std::int32_t> expected = ids_of(plain, some_ids(20), greedy(1));
+  for (const SpecType spec : {SpecType::kNone, SpecType::kMtp, SpecType::kLookup}) {
+    Session session = session_or_die(engine, spec);
+    const Result<GenerateResult> result = session.generate(some_ids(20), greedy(5));
+    ASSERT_TRUE(result.ok()) << result.error().message;
+    EXPECT_EQ(result->ids, expected);
+    EXPECT_EQ(result->finish_reason, "length");
+    const Result<GenerateResult> longer = session.generate(some_ids(21), greedy(5));
+    ASSERT_FALSE(longer.ok());
+    EXPECT_NE(longer.error().message.find("21 tokens, expected at most 20"), std::string::npos)
+        << longer.error().message;
+  }
+}
+
+// Hard case 8, request by request and with nothing in between.
+TEST_F(SessionTest, ARefusedRequestIsNotSeenByTheNext) {
+  std::vector<std::int32_t> foreign = some_ids(9);
+  foreign[8] = 272;
+  RunOptions insane = greedy(4);
+  insane.sampling = SamplingChoice{.temperature = -1};
+  for (const SpecType spec : {SpecType::kNone, SpecType::kMtp, SpecType::kLookup}) {
+    for (const RunOptions& options : {greedy(20), sampled(20, 6)}) {
+      Session fresh = session_or_die(engine_, spec), session = session_or_die(engine_, spec);
+      const std::vector<std::int32_t> first = ids_of(fresh, some_ids(12), options);
+      const std::vector<std::int32_t> expected = ids_of(fresh, prompt_, options);
+      EXPECT_EQ(ids_of(session, some_ids(12), options), first);
+      EXPECT_FALSE(session.generate(some_ids(65), options).ok());
+      EXPECT_FALSE(session.generate(std::span<const std::int32_t>{}, options).ok());
+      EXPECT_FALSE(session.generate(prompt_, insane).ok());
+      EXPECT_FALSE(session.generate(foreign, options).ok());
+      EXPECT_LE(session.length(), 8) << "no row but those of the common part";
+      EXPECT_EQ(ids_of(session, prompt_, options), expected) << word(spec);
+      EXPECT_EQ(session.length(), static_cast<int>(prompt_.size()) + 20 - 1);
+    }
   }
 }
 
@@ -239,7 +326,7 @@ TEST_F(SessionTest, NoMemoryIsAnErrorAndTheSessionGoesOn) {
   });
   ASSERT_FALSE(failed.ok());
   EXPECT_EQ(failed.error().kind, ErrorKind::kOutOfMemory);
-  EXPECT_EQ(session.tokens().size(), static_cast<std::size_t>(session.length()));
+  EXPECT_EQ(session.length(), 0) << "a call cut off anywhere may hold rows that no token speaks for";
   const Status logits =
       session.logits(prompt_, {}, [](int, std::span<const float>) -> Status { throw std::bad_alloc(); });
   ASSERT_FALSE(logits.ok());

@@ -128,6 +128,29 @@ TEST_F(ChatCommand, SavedConversationIsLoadedByAnotherRun) {
   EXPECT_EQ(second[2]["ok"], false) << "no file named";
 }
 
+TEST_F(ChatCommand, StatsOfALoadedConversationAreItsOwn) {
+  const std::string file = folder_.file("kept");
+  const std::string all = "steps of these turns: absorbed ";
+  const auto stats = [&](const std::string& lines) {
+    const std::string err = script(lines, {"-n", "4", "--spec-type", "none"}).err;
+    const std::size_t at = err.find(all);
+    return at == std::string::npos ? err : err.substr(at, err.find('\n', at) - at);
+  };
+  const std::string before = stats("hello\n/save " + file + "\n/stats\n");
+  EXPECT_EQ(before.find(all + "0"), std::string::npos) << before;
+  EXPECT_EQ(stats("/load " + file + "\n/stats\n"), before);
+}
+
+TEST_F(ChatCommand, QuitEndsAsExitDoes) {
+  for (const char* word : {"/exit", "/quit"}) {
+    const auto lines = objects(std::string("hello\n") + word + "\nmore\n");
+    EXPECT_EQ(lines.size(), 1u) << word << last_error_;
+    EXPECT_EQ(last_code_, 0);
+  }
+  const std::string help = run_latte({"chat", "--help"}).out;
+  EXPECT_NE(help.find("Exit code: 0; 1 when standard input is no terminal"), std::string::npos) << help;
+}
+
 TEST_F(ChatCommand, ModelIsAskedFor) { EXPECT_EQ(run_latte({"chat"}).exit_code, 2); }
 
 /// The program on a terminal of its own.

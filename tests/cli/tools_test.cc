@@ -55,6 +55,18 @@ TEST(Logits, StepsMustAddUp) {
   EXPECT_EQ(run_latte({"logits", "-m", family_model(), "--ids", "1,2,3"}).exit_code, 2);
 }
 
+TEST(Logits, RedoBeyondEveryStepIsSaid) {
+  const TempFolder folder;
+  const auto said = [&](const char* redo, const char* steps) {
+    return run_latte({"logits", "-m", family_model(), "--ids", "1,2,3", "-o", folder.file("x.npy"), "--steps", steps,
+                      "--redo", redo})
+        .err;
+  };
+  EXPECT_EQ(said("3", "2,1"), "warning: --redo 3 is not used: no step has more rows, the longest has 2\n");
+  EXPECT_NE(said("2", "2,1"), "");
+  EXPECT_EQ(said("1", "2,1"), "");
+}
+
 TEST(Logits, UnwritableFileIsAnError) {
   const Outcome outcome = run_latte({"logits", "-m", family_model(), "--ids", "1,2,3", "-o", "/no/such/folder/x.npy"});
   EXPECT_EQ(outcome.exit_code, 1);
@@ -117,6 +129,36 @@ TEST(PlanCommand, FewerCachedThanNewRowsIsMisuse) {
   EXPECT_EQ(run_latte({"plan", "-m", family_model()}).exit_code, 0);
 }
 
+TEST(PlanCommand, CacheIsSizedForTheAskedContext) {
+  const auto plan = [](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"plan", "-m", family_model()};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_latte(words);
+  };
+  const nlohmann::json own = plan({"--json"}).json(), asked = plan({"--json", "-c", "50"}).json();
+  const auto bytes = own["latent_bytes_per_token"].get<std::int64_t>();
+  EXPECT_EQ(own["context"], 64);
+  EXPECT_EQ(own["cache_bytes"], 64 * bytes);
+  EXPECT_EQ(asked["context"], 50);
+  EXPECT_EQ(asked["cache_bytes"], 50 * bytes);
+  const Outcome beyond = plan({"-c", "2000000"});
+  EXPECT_EQ(beyond.err, "warning: --ctx-size 2000000 is beyond the model's length 64: text past it may be poor\n");
+  EXPECT_NE(beyond.out.find("latent cache at 2000000 tokens: 1.43 GiB"), std::string::npos) << beyond.out;
+  EXPECT_NE(plan({}).out.find(" MiB per 1024 tokens"), std::string::npos);
+}
+
+TEST(PlanCommand, AssumedKeysAreShown) {
+  const TempFolder folder;
+  std::ifstream original(family_model() + "/config.json", std::ios::binary);
+  nlohmann::json config = nlohmann::json::parse(original);
+  config.erase("num_experts_per_tok");
+  const Outcome outcome = run_latte({"plan", "--config", folder.write("config.json", config.dump()), "--json"});
+  EXPECT_EQ(outcome.json()["assumed"], nlohmann::json({"num_experts_per_tok 8"}));
+  EXPECT_EQ(outcome.err, "warning: " + folder.file("config.json") +
+                             " leaves out keys, and the values that family deepseek_v3 documents are taken: "
+                             "num_experts_per_tok 8\n");
+}
+
 TEST(InspectCommand, JsonHoldsTheContract) {
   const nlohmann::json report = run_latte({"inspect", "-m", family_model(), "--json"}).json();
   for (const char* field :
@@ -155,6 +197,43 @@ TEST(TextCommands, TemplateIsRenderedByteForByte) {
       run_latte({"apply-template", "-m", folder.path(), "-f", messages, "--kwargs", R"({"extra": "!"})"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_EQ(outcome.out, "<user>hé<go>!");
+
+  const struct {
+    const char* messages;
+    const char* error;
+  } refused[] = {
+      {"[", ": broken JSON at byte"},
+      {"{}", ": an object, expected a list of messages"},
+      {R"([{"role": "user", "content": "x"}, 3])", ": message 1 is a number, expected an object"},
+      {R"([{"content": "x"}])", ": message 0: role: arrived nothing, expected a text such as"},
+      {R"([{"role": ["user"], "content": "x"}])", ": message 0: role: arrived an array"},
+      {R"([{"role": "user"}])", ": message 0: content: arrived nothing, expected a text, or a list of parts"},
+      {R"([{"role": "user", "content": {"a": 1}}])", ": message 0: content: arrived an object"},
+      {R"([{"role": "user", "content": ["x"]}])", ": message 0: content part 0 is a string, expected an object"},
+      {R"([{"role": "user", "content": [{"type": "text"}]}])", ": message 0: content part 0 has nothing as \"text\""},
+      {R"([{"role": "user", "content": [{"type": "image"}]}])",
+       ": message 0: content part 0 is of type \"image\", expected text"},
+  };
+  for (const auto& one : refused) {
+    const std::string file = folder.write("refused.json", one.messages);
+    const Outcome said = run_latte({"apply-template", "-m", folder.path(), "-f", file});
+    EXPECT_EQ(said.exit_code, 1) << one.messages << said.out;
+    EXPECT_TRUE(is_one_error_line(said.err)) << said.err;
+    EXPECT_EQ(said.err.find("error: " + file + one.error), 0u) << said.err;
+  }
+  const std::string tools = folder.write("tools.json", "3");
+  EXPECT_EQ(run_latte({"apply-template", "-m", folder.path(), "-f", messages, "--tools", tools}).err,
+            "error: " + tools + ": a number, expected a list of tools\n");
+  const std::string parts = folder.write(
+      "parts.json", R"([{"role": "user", "content": [{"type": "text", "text": "a "}, {"type": "text", "text": "b"}]},
+                        {"role": "assistant", "content": null, "tool_calls": []}])");
+  EXPECT_EQ(run_latte({"apply-template", "-m", folder.path(), "-f", parts}).out, "<user>a b<assistant>None<go>");
+  folder.write("chat_template.jinja",
+               "{% for m in messages %}{% for part in m.content %}[{{ part.type }}:{{ part.text }}]{% endfor %}{% "
+               "endfor %}");
+  const std::string image = folder.write(
+      "image.json", R"([{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "image"}]}])");
+  EXPECT_EQ(run_latte({"apply-template", "-m", folder.path(), "-f", image}).out, "[text:a][image:]");
 }
 
 }  // namespace

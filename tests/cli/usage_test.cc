@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "run_program.h"
+#include "support/temp_folder.h"
 
 namespace latte::test {
 namespace {
@@ -82,8 +83,85 @@ TEST(Usage, PromptComesFromExactlyOnePlace) {
   expect_misused(run_latte({"generate", "-p", "a"}), "no model");
 }
 
-TEST(Usage, OptionOfAnotherCommandIsUnknown) {
-  expect_misused(run_latte({"tokenize", "--steps", "1"}), "unknown option");
+TEST(Usage, UnknownOptionSaysWhoHasIt) {
+  const struct {
+    std::vector<std::string> words;
+    const char* answer;
+  } all[] = {
+      {{"tokenize", "--steps", "1"}, "unknown option \"--steps\" of latte tokenize; latte logits has it"},
+      {{"tokenize", "--temp", "1"}, "; latte generate and chat have it"},
+      {{"eval", "-p", "x"}, "; latte generate and tokenize have it, as --prompt; here --file takes its place"},
+      {{"detokenize", "-f", "x"}, "; here --ids takes its place"},
+      {{"generate", "--draft", "4"}, "; it is --num-draft-tokens here"},
+      {{"eval", "--draft", "4"}, "; latte generate and chat have it, as --num-draft-tokens"},
+      {{"generate", "--max-new-tokens=4"}, "; it is --predict here"},
+      {{"generate", "-ngl", "99"}, "--device says where the whole model computes"},
+      {{"generate", "-fa"}, "there is nothing to switch on"},
+      {{"generate", "-cnv"}, "a conversation is latte chat"},
+      {{"plan", "--plot", "x.svg"}, "not there yet: latte plan --json has the numbers"},
+      {{"plan", "--zzzzzzzz"}, "latte plan --help lists those it has"},
+  };
+  for (const auto& one : all) expect_misused(run_latte(one.words), one.answer);
+}
+
+TEST(Usage, PlannedCommandSaysWhatThereIs) {
+  for (const char* name : {"serve", "bench", "tune", "quantize"}) {
+    const Outcome outcome = run_latte({name, "-m", "x"});
+    EXPECT_EQ(outcome.exit_code, 1);
+    EXPECT_TRUE(is_one_error_line(outcome.err)) << outcome.err;
+    EXPECT_EQ(
+        outcome.err.find("error: latte " + std::string(name) + " is not there yet, expected one of generate, chat"), 0u)
+        << outcome.err;
+  }
+}
+
+TEST(Usage, FileOfOneDashIsRefused) {
+  expect_misused(run_latte({"logits", "-m", family_model(), "--ids", "1", "-o", "-"}),
+                 "-o \"-\": expected the name of a file");
+  expect_misused(run_latte({"logits", "-m", family_model(), "--ids", "1", "-o", "x", "--mtp", "-"}), "--mtp \"-\"");
+  expect_misused(run_latte({"generate", "-m", family_model(), "--ids", "1", "--prompt-cache-file", "-"}),
+                 "--prompt-cache-file \"-\"");
+}
+
+TEST(Usage, OptionWithoutEffectIsSaid) {
+  const std::vector<std::string> run = {"generate", "-m", family_model(), "--ids", "1,2", "-n", "2", "-t", "1"};
+  const struct {
+    std::vector<std::string> more;
+    const char* warning;
+  } all[] = {
+      {{"--spec-type", "none", "--num-draft-tokens", "3"},
+       "warning: --num-draft-tokens is not used: --spec-type is none\n"},
+      {{"--spec-type", "none", "-md", family_model()}, "warning: --draft-model is not used: --spec-type is none\n"},
+      {{"--spec-type", "mtp", "-md", family_model()}, "warning: --draft-model is not used: --spec-type is mtp\n"},
+      {{"-tb", "2"}, "warning: --threads 1 and --threads-batch 2: one pool serves all steps, it gets 2 threads\n"},
+      {{"-t", "0", "-tb", "2"}, "warning: --threads-batch 2 is not used"},
+  };
+  for (const auto& one : all) {
+    std::vector<std::string> words = run;
+    words.insert(words.end(), one.more.begin(), one.more.end());
+    const Outcome outcome = run_latte(words);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_NE(outcome.err.find(one.warning), std::string::npos) << outcome.err;
+  }
+  EXPECT_EQ(run_latte(run).err.find("warning"), std::string::npos);
+}
+
+TEST(Usage, LogFileGetsTheLinesOfStandardError) {
+  const TempFolder folder;
+  const std::string log = folder.write("log", "before\n");
+  const auto content = [&] {
+    std::ifstream file(log, std::ios::binary);
+    return std::string((std::istreambuf_iterator<char>(file)), {});
+  };
+  const Outcome failed = run_latte({"plan", "-m", "/no/such/folder", "--log-file", log});
+  EXPECT_EQ(failed.exit_code, 1);
+  EXPECT_EQ(content(), "before\n" + failed.err);
+  const Outcome ran = run_latte({"generate", "-m", family_model(), "--ids", "1,2", "-n", "2", "--log-file", log});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_EQ(content(), "before\n" + failed.err + ran.err);
+  const Outcome unwritable = run_latte({"doctor", "--log-file", "/no/such/folder/log"});
+  EXPECT_EQ(unwritable.exit_code, 1);
+  EXPECT_TRUE(is_one_error_line(unwritable.err)) << unwritable.err;
 }
 
 TEST(Usage, HelpListsWhatExists) {

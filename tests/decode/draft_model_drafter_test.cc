@@ -118,6 +118,20 @@ TEST(DraftModelDrafter, DraftsDependOnTheTokensAlone) {
   EXPECT_EQ(drafts_for(drafter, tokens, greedy), std::vector<TokenId>(changed.begin() + 20, changed.end()));
 }
 
+TEST(DraftModelDrafter, DraftsNothingWhereItsModelHasNoRowForAnId) {
+  testing::FakeTimeline model({.vocab = 30});
+  DraftModelDrafter drafter(model);
+  const Sampler greedy({}, 50);
+  std::vector<TokenId> tokens = toy_prompt(20, 30);
+  EXPECT_EQ(drafts_for(drafter, tokens, greedy).size(), 4U);
+  const std::size_t steps = model.steps.size();
+  tokens.push_back(30);
+  EXPECT_TRUE(drafts_for(drafter, tokens, greedy).empty());
+  EXPECT_EQ(model.steps.size(), steps) << "nothing is fed";
+  tokens.back() = 29;
+  EXPECT_EQ(drafts_for(drafter, tokens, greedy).size(), 4U);
+}
+
 TEST(DraftModelDrafter, AOneTokenPromptDraftsAtOnce) {
   DecodeRig rig({.kind = DrafterKind::kDraftModel, .drafter_noise = 0});
   const std::vector<TokenId> prompt{3};

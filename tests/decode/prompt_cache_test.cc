@@ -36,12 +36,12 @@ using Change = std::function<void(Json&)>;
 class PromptCacheFormat : public ::testing::Test {
  protected:
   /// Writes the small file with a changed header and sections that fit the unchanged one; every checksum holds.
-  Status write(const Change& change = {}) {
+  Status write(const Change& change = {}, int tokens = 4) {
     Json header = Json::parse(header_text(small_header()));
     if (change) change(header);
     return write_sections({{Section::kHeader, header.dump()},
                            {Section::kNote, "note"},
-                           {Section::kTokens, std::string(16, '\1')},
+                           {Section::kTokens, std::string(4 * static_cast<std::size_t>(tokens), '\1')},
                            {Section::kRows, std::string(3 * 2 * 4 * 4, '\2')},
                            {Section::kMtpRows, std::string(2 * 4 * 4, '\3')},
                            {Section::kMtpQueue, std::string(24, '\4')},
@@ -99,6 +99,13 @@ TEST_F(PromptCacheFormat, HeadersThatContradictTheSectionsAreRefused) {
   expect_refused([](Json& h) { h["draft"]["rows"]["layers"] = 2; }, "DRFT");
   expect_refused([](Json& h) { h.erase("mtp"); }, "expected section DRFT");
   expect_refused([](Json& h) { h.erase("draft"); }, "expected section END");
+}
+
+TEST_F(PromptCacheFormat, AtMostOneTokenWaitsForItsRow) {
+  for (const int tokens : {2, 3, 4, 5}) {
+    ASSERT_TRUE(write([&](Json& h) { h["tokens"] = tokens; }, tokens).ok());
+    EXPECT_EQ(parse().ok(), tokens == 3 || tokens == 4) << tokens << " tokens for 3 rows";
+  }
 }
 
 TEST_F(PromptCacheFormat, PlacesThatCannotBeAreRefused) {

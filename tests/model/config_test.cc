@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <string_view>
 
 #include "support/temp_folder.h"
 
@@ -15,7 +16,10 @@ constexpr const char* kFamilies = LATTE_SOURCE_DIR "/tests/data/families/";
 
 Json small() { return *read_json_file(std::string(kFamilies) + "deepseek_v3/config.json"); }
 
-Json without_sizes() { return {{"model_type", "deepseek_v3"}}; }
+/// What has no documented default, and nothing else.
+Json without_defaults() {
+  return {{"model_type", "deepseek_v3"}, {"max_position_embeddings", 4096}, {"rope_theta", 10000}};
+}
 
 std::string refusal(const Json& json) {
   const Result<ModelConfig> config = parse_config(json, "config.json");
@@ -69,8 +73,8 @@ TEST(ParseConfig, SmallModelIsReadWhole) {
   EXPECT_EQ(config->eos_ids, std::vector<int>{1});
 }
 
-TEST(ParseConfig, MissingKeysTakeTheFamilysDefaults) {
-  const Result<ModelConfig> config = parse_config(without_sizes(), "config.json");
+TEST(ParseConfig, MissingKeysTakeTheFamilysDocumentedValuesAndSaySo) {
+  const Result<ModelConfig> config = parse_config(without_defaults(), "config.json");
   ASSERT_TRUE(config.ok()) << config.error().message;
   EXPECT_EQ(config->geometry, kDeepSeekV3);
   EXPECT_EQ(config->vocab, 129280);
@@ -94,35 +98,91 @@ TEST(ParseConfig, MissingKeysTakeTheFamilysDefaults) {
   EXPECT_TRUE(config->rope.interleave);
   EXPECT_FALSE(config->rope.yarn.has_value());
   EXPECT_FALSE(config->tie_word_embeddings);
+  EXPECT_TRUE(config->eos_ids.empty());
+  const std::vector<std::string>& assumed = config->assumed;
+  for (const char* entry :
+       {"num_experts_per_tok 8", "routed_scaling_factor 2.5", "rms_norm_eps 1e-06", "topk_group 4",
+        "first_k_dense_replace 3", "q_lora_rank 1536", "norm_topk_prob true", "scoring_func sigmoid"}) {
+    EXPECT_EQ(std::count(assumed.begin(), assumed.end(), entry), 1) << entry;
+  }
+  const std::vector<std::string> said = taken_for_granted(*config, "/models/x/config.json");
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_EQ(said[0].find("/models/x/config.json leaves out keys"), 0u) << said[0];
+  EXPECT_NE(said[0].find("num_experts_per_tok 8"), std::string::npos) << said[0];
+  EXPECT_TRUE(parse_config(small(), "config.json")->assumed.empty());
 }
 
-TEST(ParseConfig, NullMeansTheDefaultOrNone) {
-  Json json = without_sizes();
+TEST(ParseConfig, MissingKeyWithoutADocumentedDefaultIsRefused) {
+  for (const char* key : {"rope_theta", "max_position_embeddings"}) {
+    for (const bool null : {false, true}) {
+      Json json = small();
+      json.erase(key);
+      if (null) json[key] = nullptr;
+      const std::string start =
+          "config.json: key \"" + std::string(key) + "\": arrived " + (null ? "null" : "nothing") + ", expected ";
+      EXPECT_EQ(refusal(json).find(start), 0u) << refusal(json);
+      EXPECT_NE(refusal(json).find("no value can be assumed for it"), std::string::npos) << refusal(json);
+    }
+  }
+  for (const char* key : {"factor", "original_max_position_embeddings"}) {
+    Json json = small();
+    json["rope_scaling"].erase(key);
+    EXPECT_EQ(refusal(json).find("config.json: key \"rope_scaling." + std::string(key) + "\": arrived nothing"), 0u)
+        << refusal(json);
+  }
+}
+
+TEST(ParseConfig, NullIsNoDefault) {
+  for (const char* key : {"vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
+                          "kv_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim", "rms_norm_eps",
+                          "norm_topk_prob", "scoring_func", "num_experts_per_tok", "routed_scaling_factor",
+                          "topk_group", "moe_intermediate_size", "first_k_dense_replace"}) {
+    const std::string message = refusal_with(key, nullptr);
+    EXPECT_EQ(message.find("config.json: key \"" + std::string(key) + "\": arrived null, expected "), 0u) << message;
+  }
+  for (const char* key : {"factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim"}) {
+    const std::string message = refusal_with_rope({{key, nullptr}});
+    EXPECT_EQ(message.find("config.json: key \"rope_scaling." + std::string(key) + "\": arrived null"), 0u) << message;
+  }
+}
+
+TEST(ParseConfig, TokenIdsAreOfTheVocabulary) {
+  EXPECT_EQ(refusal_with("eos_token_id", 272),
+            "config.json: key \"eos_token_id\": arrived 272, expected at most 1024 token ids from 0 to 271: vocab_size "
+            "is 272");
+  EXPECT_EQ(refusal_with("eos_token_id", {1, 300}).find("config.json: key \"eos_token_id\": arrived 300"), 0u);
+  EXPECT_EQ(refusal_with("bos_token_id", 272),
+            "config.json: key \"bos_token_id\": arrived 272, expected a token id from 0 to 271: vocab_size is 272");
+  EXPECT_EQ(refusal_with("eos_token_id", 271), "(accepted)");
+}
+
+TEST(ParseConfig, KeyHeadsOfLatentAttentionAreItsHeads) {
+  EXPECT_EQ(refusal_with("num_key_value_heads", 1),
+            "config.json: key \"num_key_value_heads\": arrived 1, expected num_attention_heads 3: latent attention has "
+            "keys and values for every head");
+  EXPECT_EQ(refusal_with("num_key_value_heads", nullptr), "(accepted)");
+}
+
+TEST(ParseConfig, NullMeansNoneWhereItIsAWord) {
+  Json json = small();
   for (const char* key :
-       {"vocab_size",       "hidden_size",         "num_hidden_layers",     "num_attention_heads", "kv_lora_rank",
-        "qk_rope_head_dim", "norm_topk_prob",      "scoring_func",          "topk_method",         "rms_norm_eps",
-        "rope_theta",       "rope_scaling",        "rope_parameters",       "rope_interleave",     "hidden_act",
-        "attention_bias",   "tie_word_embeddings", "first_k_dense_replace", "eos_token_id",        "bos_token_id",
-        "mlp_layer_types",  "quantization_config", "torch_dtype",           "num_experts_per_tok"}) {
+       {"rope_scaling", "rope_parameters", "rope_interleave", "hidden_act", "attention_bias", "tie_word_embeddings",
+        "eos_token_id", "bos_token_id", "mlp_layer_types", "quantization_config", "torch_dtype", "q_lora_rank",
+        "n_shared_experts", "n_group", "num_nextn_predict_layers", "num_key_value_heads", "topk_method"}) {
     json[key] = nullptr;
   }
-  const Result<ModelConfig> same = parse_config(json, "config.json");
-  ASSERT_TRUE(same.ok()) << same.error().message;
-  EXPECT_EQ(same->geometry, kDeepSeekV3);
-  EXPECT_EQ(same->layers, 61);
-  json["q_lora_rank"] = json["n_shared_experts"] = json["n_group"] = json["topk_group"] =
-      json["num_nextn_predict_layers"] = nullptr;
+  json["topk_group"] = 1;
   const Result<ModelConfig> none = parse_config(json, "config.json");
   ASSERT_TRUE(none.ok()) << none.error().message;
+  EXPECT_TRUE(none->assumed.empty());
   EXPECT_EQ(none->q_lora_rank, 0);
   EXPECT_EQ(none->moe.shared, 0);
   EXPECT_EQ(none->moe.n_group, 1);
-  EXPECT_EQ(none->moe.topk_group, 1);
   EXPECT_EQ(none->nextn_layers, 1);  // presence of the tensors decides
   json["n_routed_experts"] = nullptr;
   const Result<ModelConfig> dense = parse_config(json, "config.json");
   ASSERT_TRUE(dense.ok()) << dense.error().message;
-  EXPECT_EQ(std::count(dense->layer_kinds.begin(), dense->layer_kinds.end(), FfnKind::kDense), 61);
+  EXPECT_EQ(std::count(dense->layer_kinds.begin(), dense->layer_kinds.end(), FfnKind::kDense), 4);
   EXPECT_EQ(weight_spec(*dense).experts, 0);
   EXPECT_FALSE(weight_spec(*dense).router_bias);
 }
@@ -158,10 +218,11 @@ TEST(ParseConfig, RopeParametersEqualsRopeScaling) {
 
 TEST(ParseConfig, YarnKeysHaveDefaults) {
   Json json = small();
-  json["rope_scaling"] = {{"type", "deepseek_yarn"}, {"original_max_position_embeddings", 16}, {"beta_fast", nullptr}};
+  json["rope_scaling"] = {{"type", "deepseek_yarn"}, {"original_max_position_embeddings", 16}, {"factor", 4}};
   const Result<ModelConfig> config = parse_config(json, "config.json");
   ASSERT_TRUE(config.ok()) << config.error().message;
-  EXPECT_EQ(config->rope.yarn->factor, 4);  // 64 positions over 16
+  EXPECT_EQ(config->assumed, (std::vector<std::string>{"rope_scaling.beta_fast 32", "rope_scaling.beta_slow 1",
+                                                       "rope_scaling.mscale 1", "rope_scaling.mscale_all_dim 0"}));
   EXPECT_EQ(config->rope.yarn->beta_fast, 32);
   EXPECT_EQ(config->rope.yarn->mscale, 1);
   EXPECT_EQ(config->rope.yarn->mscale_all_dim, 0);
@@ -199,7 +260,15 @@ TEST(ParseConfig, FamilyIsKnownByTypeOrArchitecture) {
     const Result<ModelConfig> config = parse_config(json, "config.json");
     ASSERT_TRUE(config.ok()) << config.error().message;
     EXPECT_EQ(config->family, "deepseek_v3");
+    const bool known = std::string_view(type).find("thing") == std::string_view::npos && *type != '\0';
+    EXPECT_EQ(taken_for_granted(*config, "d/config.json").size(), known ? 0u : 1u) << type;
   }
+  Json json = small();
+  json["model_type"] = "something_new";
+  EXPECT_EQ(
+      taken_for_granted(*parse_config(json, "c"), "d/config.json"),
+      std::vector<std::string>{
+          "d/config.json: model_type \"something_new\" is unknown: it is read as deepseek_v3 for its architecture"});
 }
 
 TEST(ParseConfig, UnknownFamilyNamesTheNearest) {
@@ -300,7 +369,7 @@ TEST(ParseConfig, SizesHaveToFitTogether) {
                  "key \"num_experts_per_tok\": arrived 9, expected at most the 8 experts");
   expect_refused(refusal_with("qk_rope_head_dim", 15), "key \"qk_rope_head_dim\": arrived 15, expected an even number");
   Json wide = small();
-  wide["num_attention_heads"] = 65536;
+  wide["num_attention_heads"] = wide["num_key_value_heads"] = 65536;
   wide["qk_nope_head_dim"] = 1 << 20;
   expect_refused(
       refusal(wide),
@@ -311,8 +380,7 @@ TEST(ParseConfig, SizesHaveToFitTogether) {
   expect_refused(refusal_with("mlp_layer_types", {"dense", "moe", "sparse", "sparse"}),
                  "arrived \"moe\" for layer 1, expected \"dense\" or");
   expect_refused(refusal_with("mlp_layer_types", 3), "key \"mlp_layer_types\": arrived 3");
-  expect_refused(refusal_with("rope_theta", 1),
-                 "key \"rope_scaling.rope_theta\": arrived 1, expected a number above 1");
+  expect_refused(refusal_with("rope_theta", 1), "key \"rope_theta\": arrived 1, expected a number above 1");
   expect_refused(refusal_with_rope({{"factor", 0.5}}),
                  "key \"rope_scaling.factor\": arrived 0.5, expected a number from 1");
   expect_refused(refusal_with("rope_scaling", {{"factor", 4}}),
@@ -345,7 +413,12 @@ TEST(LoadConfig, GenerationConfigOverridesEosAndKeepsSampling) {
   folder.write("generation_config.json", R"({"eos_token_id":[7,-1]})");
   EXPECT_EQ(load_config(folder.path()).error().message,
             folder.file("generation_config.json") +
-                ": key \"eos_token_id\": arrived -1, expected at most 1024 token ids from 0 to 2147483647");
+                ": key \"eos_token_id\": arrived -1, expected at most 1024 token ids from 0 to 271: vocab_size is 272");
+  folder.write("generation_config.json", R"({"bos_token_id":272})");
+  EXPECT_EQ(load_config(folder.path())
+                .error()
+                .message.find(folder.file("generation_config.json") + ": key \"bos_token_id\": arrived 272"),
+            0u);
   folder.write("generation_config.json", R"({"temperature":-1})");
   EXPECT_NE(load_config(folder.path()).error().message.find("key \"temperature\": arrived -1"), std::string::npos);
 }

@@ -10,20 +10,38 @@
 namespace latte {
 namespace {
 
-/// A small configuration with every size that a family must be given.
+/// A small configuration with every key that a family must be given.
 Json sizes(const char* model_type) {
+  const bool latent =
+      std::set<std::string>{"deepseek_v2", "glm4_moe_lite", "youtu", "youtu_llm", "minicpm3"}.contains(model_type);
   return {{"model_type", model_type},
           {"vocab_size", 300},
           {"hidden_size", 48},
           {"intermediate_size", 96},
           {"num_hidden_layers", 4},
           {"num_attention_heads", 4},
-          {"num_key_value_heads", 2},
+          {"num_key_value_heads", latent ? 4 : 2},
           {"max_position_embeddings", 64},
+          {"rms_norm_eps", 1e-5},
+          {"rope_theta", 10000},
+          {"kv_lora_rank", 32},
+          {"qk_rope_head_dim", 16},
+          {"qk_nope_head_dim", 24},
+          {"v_head_dim", 20},
+          {"q_lora_rank", nullptr},
+          {"scale_emb", 1},
+          {"scale_depth", 1},
+          {"dim_model_base", 48},
           {"n_routed_experts", 8},
+          {"n_shared_experts", nullptr},
           {"moe_intermediate_size", 16},
           {"num_experts_per_tok", 2},
           {"num_experts", 8},
+          {"decoder_sparse_step", 1},
+          {"first_k_dense_replace", 1},
+          {"routed_scaling_factor", 1},
+          {"norm_topk_prob", false},
+          {"topk_method", std::string_view(model_type) == "deepseek_v2" ? "greedy" : "noaux_tc"},
           {"n_group", 1},
           {"topk_group", 1}};
 }
@@ -68,7 +86,9 @@ TEST(Families, RefusedOnesNameARunningOne) {
 TEST(Families, ArchitectureDecidesWhereTheTypeIsUnknown) {
   for (const Family& family : families()) {
     const Json json = [&] {
-      Json changed = sizes("something_new");
+      Json changed = sizes(std::string(family.name).c_str());
+      changed["num_key_value_heads"] = 4;
+      changed["model_type"] = "something_new";
       changed["architectures"] = {std::string(family.words.back())};
       return changed;
     }();
@@ -85,15 +105,63 @@ TEST(Families, RefusedByTypeEvenWithAKnownTextModelInside) {
             "of its layers have linear attention; the nearest that it runs is \"deepseek_v3\"");
 }
 
-TEST(Families, SizesMustBeThereWhereNoneIsTheFamilys) {
-  for (const char* type :
-       {"deepseek_v2", "glm4_moe_lite", "youtu", "minicpm3", "llama", "qwen2", "qwen3", "qwen3_moe", "dots1"}) {
-    Json json = sizes(type);
-    json.erase("hidden_size");
-    const Result<ModelConfig> config = parse_config(json, "config.json");
-    ASSERT_FALSE(config.ok()) << type;
-    EXPECT_EQ(config.error().message,
-              "config.json: key \"hidden_size\": arrived nothing, expected an integer from 1 to 2147483647");
+struct Needed {
+  const char* family;
+  std::vector<const char*> keys;
+};
+
+// What the documentation of the family gives no value for: neither missing nor null means one.
+TEST(Families, KeysWithoutADocumentedDefaultMustBeThere) {
+  const std::vector<const char*> everywhere = {"vocab_size",        "hidden_size",         "intermediate_size",
+                                               "num_hidden_layers", "num_attention_heads", "max_position_embeddings"};
+  const Needed all[] = {
+      {"deepseek_v2", {"topk_method", "num_experts_per_tok", "moe_intermediate_size"}},
+      {"glm4_moe_lite",
+       {"rms_norm_eps", "rope_theta", "kv_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim",
+        "num_experts_per_tok", "routed_scaling_factor", "norm_topk_prob", "moe_intermediate_size"}},
+      {"youtu", {"rms_norm_eps", "rope_theta", "kv_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim"}},
+      {"minicpm3",
+       {"rms_norm_eps", "rope_theta", "kv_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim", "scale_emb",
+        "scale_depth", "dim_model_base"}},
+      {"llama", {"rms_norm_eps", "rope_theta"}},
+      {"qwen2", {"rms_norm_eps", "rope_theta"}},
+      {"qwen3", {"rms_norm_eps", "rope_theta"}},
+      {"qwen3_moe",
+       {"rms_norm_eps", "rope_theta", "num_experts_per_tok", "norm_topk_prob", "moe_intermediate_size",
+        "decoder_sparse_step"}},
+      {"dots1",
+       {"rms_norm_eps", "rope_theta", "num_experts_per_tok", "routed_scaling_factor", "norm_topk_prob",
+        "moe_intermediate_size", "first_k_dense_replace"}},
+  };
+  for (const Needed& needed : all) {
+    std::vector<const char*> keys = everywhere;
+    keys.insert(keys.end(), needed.keys.begin(), needed.keys.end());
+    for (const char* key : keys) {
+      EXPECT_EQ(refusal_with(needed.family, {{key, nullptr}})
+                    .find("config.json: key \"" + std::string(key) + "\": arrived null"),
+                0u)
+          << needed.family << " " << key;
+      Json json = sizes(needed.family);
+      json.erase(key);
+      const Result<ModelConfig> config = parse_config(json, "config.json");
+      ASSERT_FALSE(config.ok()) << needed.family << " " << key;
+      EXPECT_EQ(
+          config.error().message.find("config.json: key \"" + std::string(key) + "\": arrived nothing, expected "), 0u)
+          << needed.family << ": " << config.error().message;
+    }
+  }
+  for (const char* key : {"factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"}) {
+    Json scaling = {{"rope_type", "llama3"},
+                    {"factor", 8},
+                    {"low_freq_factor", 1},
+                    {"high_freq_factor", 4},
+                    {"original_max_position_embeddings", 32}};
+    EXPECT_EQ(refusal_with("llama", {{"rope_scaling", scaling}}), "(accepted)");
+    scaling.erase(key);
+    EXPECT_EQ(
+        refusal_with("llama", {{"rope_scaling", scaling}}).find("config.json: key \"rope_scaling." + std::string(key)),
+        0u)
+        << key;
   }
 }
 
@@ -143,7 +211,7 @@ TEST(Youtu, IsDenseTiedAndMayHaveBiases) {
 
 TEST(MiniCpm3, StreamIsKeptDividedByTheScaleOfItsBranches) {
   const ModelConfig config =
-      read_with("minicpm3", {{"scale_emb", 12}, {"scale_depth", 1.4}, {"dim_model_base", 16}, {"rms_norm_eps", 1e-5}});
+      read_with("minicpm3", {{"scale_emb", 12}, {"scale_depth", 1.4}, {"dim_model_base", 16}, {"v_head_dim", nullptr}});
   EXPECT_DOUBLE_EQ(config.embedding_scale, 12 / 0.7);  // 1.4 / sqrt(4 layers)
   EXPECT_DOUBLE_EQ(config.rms_norm_eps, 1e-5 / 0.49);
   EXPECT_DOUBLE_EQ(config.final_norm_scale, 1.0 / 3);
@@ -191,7 +259,8 @@ TEST(Qwen3Moe, SparseStepAndDenseLayersAreFollowed) {
 }
 
 TEST(Dots1, RouterIsThatOfDeepseekV3) {
-  const ModelConfig config = read_with("dots1", {{"scoring_func", "noaux_tc"}, {"n_shared_experts", 2}});
+  const ModelConfig config =
+      read_with("dots1", {{"scoring_func", "noaux_tc"}, {"n_shared_experts", 2}, {"first_k_dense_replace", 0}});
   EXPECT_EQ(config.moe.scoring, RouterScoring::kSigmoid);
   EXPECT_TRUE(weight_spec(config).router_bias);
   EXPECT_EQ(config.moe.shared, 2);

@@ -1,11 +1,13 @@
 // Every trait of a family is seen by its golden: with the trait wrong, the logits are not those of the golden.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <ostream>
 
 #include "device/open_backend.h"
 #include "support/golden.h"
 #include "support/teacher_forced.h"
+#include "support/temp_folder.h"
 #include "support/test_model.h"
 #include "support/tolerance.h"
 
@@ -113,6 +115,41 @@ TEST(FamilyFault, TensorsLeftOutAreRefusedByName) {
     EXPECT_NE(model.error().message.find("a name this architecture does not have"), std::string::npos)
         << model.error().message;
     EXPECT_NE(model.error().message.find(left_out.tensor), std::string::npos) << model.error().message;
+  }
+}
+
+// A configuration that contradicts its weights is blamed by its key, not by a tensor.
+TEST(FamilyFault, KeyThatContradictsTheWeightsIsBlamed) {
+  const std::string source = LATTE_SOURCE_DIR "/tests/data/families/deepseek_v3/";
+  const Json config = *read_json_file(source + "config.json");
+  const struct {
+    Json change;
+    const char* message;
+  } all[] = {
+      {{{"first_k_dense_replace", 0}},
+       "/config.json: key first_k_dense_replace 0: by it the layer \"model.layers.0\" is one with experts, expected a "
+       "dense one as the weights have \"model.layers.0.mlp.gate_proj.weight\""},
+      {{{"first_k_dense_replace", 2}},
+       "/config.json: key first_k_dense_replace 2: by it the layer \"model.layers.1\" is dense, expected one with "
+       "experts as the weights have \"model.layers.1.mlp.gate.weight\""},
+      {{{"moe_layer_freq", 2}}, "/config.json: key first_k_dense_replace 1, moe_layer_freq 2: by it the layer"},
+      {{{"mlp_layer_types", {"dense", "dense", "sparse", "sparse"}}},
+       "/config.json: key mlp_layer_types: by it the layer"},
+      {{{"n_routed_experts", nullptr}}, "/config.json: key n_routed_experts null: by it the layer \"model.layers.1\""},
+      {{{"n_routed_experts", 32}},
+       "/config.json: key \"n_routed_experts\": arrived 32, expected 16 as tensor \"model.layers.1.mlp.gate.weight\" "
+       "[16, 48] has"},
+      {{{"n_routed_experts", 12}}, "/config.json: key \"n_routed_experts\": arrived 12, expected 16 as tensor"},
+  };
+  const test::TempFolder folder;
+  std::filesystem::copy_file(source + "model.safetensors", folder.file("model.safetensors"));
+  for (const auto& one : all) {
+    Json changed = config;
+    changed.update(one.change);
+    folder.write("config.json", changed.dump());
+    const Result<Model> model = load_model(folder.path());
+    ASSERT_FALSE(model.ok()) << one.change.dump();
+    EXPECT_EQ(model.error().message.find(folder.path() + one.message), 0u) << model.error().message;
   }
 }
 

@@ -1,7 +1,11 @@
+#include "support/family_golden.h"
+
 #include <gtest/gtest.h>
 
-#include <initializer_list>
+#include <algorithm>
+#include <filesystem>
 #include <ostream>
+#include <set>
 
 #include "device/open_backend.h"
 #include "support/golden.h"
@@ -14,6 +18,9 @@ namespace {
 
 using testing::TeacherForcedLogits;
 using testing::TeacherForcedRun;
+
+/// The folder with a golden of each list of LongRoPE.
+constexpr const char* kTwoLists = "minicpm3_longrope";
 
 /// A family folder on a backend.
 struct Subject {
@@ -44,6 +51,7 @@ class FamilyGolden : public ::testing::TestWithParam<Subject> {
     Result<Model> model = load_model(*folder);
     ASSERT_TRUE(model.ok()) << model.error().message;
     model_.emplace(std::move(*model));
+    folder_ = *folder;
     golden_ = *folder + "/golden.safetensors";
     auto ids = testing::read_golden_ids(golden_, "ids");
     ASSERT_TRUE(ids.ok()) << ids.error().message;
@@ -74,9 +82,23 @@ class FamilyGolden : public ::testing::TestWithParam<Subject> {
     if (model_->has_mtp()) expect_golden("mtp_logits", logits.mtp, what);
   }
 
+  // A form is only asked for where there are two.
+  PathCounters expect_forced(MlaPath path, const std::vector<int>& steps, const std::string& what) {
+    const TeacherForcedLogits logits = run({.steps = steps, .path = path});
+    expect_golden("logits", logits.main, what);
+    if (model_->has_mtp()) expect_golden("mtp_logits", logits.mtp, what);
+    return logits.paths;
+  }
+
+  std::vector<TokenId> golden_ids(const std::string& array) {
+    const auto ids = testing::read_golden_ids(golden_, array);
+    EXPECT_TRUE(ids.ok()) << ids.error().message;
+    return ids.ok() ? *ids : std::vector<TokenId>{};
+  }
+
   std::optional<Model> model_;
   std::unique_ptr<Backend> backend_;
-  std::string golden_;
+  std::string folder_, golden_;
   std::vector<TokenId> ids_;
 };
 
@@ -94,28 +116,42 @@ TEST_P(FamilyGolden, VerifyRowsAfterThePrompt) {
   }
 }
 
-// A model without a latent has one form, whatever is asked for.
+// The whole list of cuts in each form. A model without a latent has one form, whatever is asked for.
+const char* const kCuts[] = {"56", "7,41,1x8", "48,2,6", "48,3,5", "48,4,4", "48,7,1", "48,8", "7,41,5,3"};
+
 TEST_P(FamilyGolden, ForcedAbsorbed) {
-  const TeacherForcedLogits logits = run({.steps = {7, 41, 5, 3}, .path = MlaPath::kAbsorbed});
-  expect_golden("logits", logits.main, "absorbed");
-  if (model_->has_mtp()) expect_golden("mtp_logits", logits.mtp, "absorbed");
-  EXPECT_EQ(logits.paths.absorbed_steps, gqa() ? 0 : 4);
-  EXPECT_EQ(logits.paths.materialised_steps, 0);
-  EXPECT_EQ(logits.paths.gqa_steps, gqa() ? 4 : 0);
+  for (const char* cut : kCuts) {
+    const std::vector<int> steps = testing::parse_steps(cut);
+    const PathCounters paths = expect_forced(MlaPath::kAbsorbed, steps, std::string("absorbed ") + cut);
+    const auto count = static_cast<std::int64_t>(steps.size());
+    EXPECT_EQ(paths.absorbed_steps, gqa() ? 0 : count) << cut;
+    EXPECT_EQ(paths.materialised_steps, 0) << cut;
+    EXPECT_EQ(paths.gqa_steps, gqa() ? count : 0) << cut;
+  }
 }
 
 TEST_P(FamilyGolden, ForcedMaterialised) {
-  const TeacherForcedLogits logits = run({.steps = {7, 41, 5, 3}, .path = MlaPath::kMaterialised});
-  expect_golden("logits", logits.main, "materialised");
-  if (model_->has_mtp()) expect_golden("mtp_logits", logits.mtp, "materialised");
-  EXPECT_EQ(logits.paths.absorbed_steps, 0);
-  EXPECT_EQ(logits.paths.materialised_steps, gqa() ? 0 : 4);
-  EXPECT_EQ(logits.paths.gqa_rows, gqa() ? 56 : 0);
+  for (const char* cut : kCuts) {
+    const std::vector<int> steps = testing::parse_steps(cut);
+    const PathCounters paths = expect_forced(MlaPath::kMaterialised, steps, std::string("materialised ") + cut);
+    const auto count = static_cast<std::int64_t>(steps.size());
+    EXPECT_EQ(paths.absorbed_steps, 0) << cut;
+    EXPECT_EQ(paths.materialised_steps, gqa() ? 0 : count) << cut;
+    EXPECT_EQ(paths.gqa_rows, gqa() ? 56 : 0) << cut;
+  }
 }
 
 TEST_P(FamilyGolden, RewindAndRedo) {
   expect_all_golden({.steps = {48, 1, 7}, .redo = 5}, "redo 5");
   expect_all_golden({.steps = {20, 20, 16}, .redo = 3}, "redo 3");
+  expect_all_golden({.steps = {56}, .redo = 55}, "all but the first row");
+  for (int rows = 2; rows <= 8; ++rows) {
+    std::vector<int> steps = {48, rows};
+    if (rows < 8) steps.push_back(8 - rows);
+    expect_all_golden({.steps = steps, .redo = rows - 1}, "a verify step of " + std::to_string(rows));
+  }
+  for (const MlaPath path : {MlaPath::kAbsorbed, MlaPath::kMaterialised})
+    expect_all_golden({.steps = {48, 8}, .redo = 7, .path = path}, "redo 7 in one form");
 }
 
 TEST_P(FamilyGolden, GeneratedRowsKeepTheirBitsUnderAnyCutAndRewind) {
@@ -137,6 +173,48 @@ TEST_P(FamilyGolden, ChainedMtpStep) {
   expect_golden("mtp2_logits", *logits, "second draft step");
 }
 
+TEST_P(FamilyGolden, GreedyText) {
+  const auto greedy = testing::read_golden_greedy(folder_ + "/golden.json");
+  ASSERT_TRUE(greedy.ok()) << greedy.error().message;
+  ASSERT_EQ(greedy->ids.size(), 16U);
+  const int prompt = static_cast<int>(greedy->prompt.size());
+  ids_ = greedy->prompt;
+  ids_.insert(ids_.end(), greedy->ids.begin(), greedy->ids.end() - 1);
+  for (const char* rows : {"1x15", "8,7"}) {
+    const TeacherForcedLogits logits = run({.steps = testing::parse_steps(std::to_string(prompt) + "," + rows)});
+    const std::size_t vocab = logits.main.size() / ids_.size();
+    for (std::size_t i = 0; i < greedy->ids.size(); ++i) {
+      const auto row = logits.main.begin() + static_cast<std::ptrdiff_t>((greedy->prompt.size() - 1 + i) * vocab);
+      const auto best = std::max_element(row, row + static_cast<std::ptrdiff_t>(vocab)) - row;
+      EXPECT_EQ(best, greedy->ids[i]) << "token " << i << ", " << rows;
+    }
+  }
+}
+
+// What a golden folder holds and nobody reads, a layer that is left out silently.
+TEST_P(FamilyGolden, EveryArrayIsCompared) {
+  const auto names = testing::golden_arrays(golden_);
+  ASSERT_TRUE(names.ok()) << names.error().message;
+  std::set<std::string> expected = {"ids", "logits"};
+  if (model_->has_mtp()) expected.insert({"mtp_ids", "mtp_logits", "mtp2_ids", "mtp2_logits"});
+  if (GetParam().family == kTwoLists) expected.insert({"short_ids", "short_logits"});
+  EXPECT_EQ(std::set<std::string>(names->begin(), names->end()), expected);
+  ASSERT_EQ(ids_.size(), 56U);
+  if (!model_->has_mtp()) return;
+  EXPECT_EQ(golden_ids("mtp_ids"), std::vector<TokenId>(ids_.begin() + 1, ids_.end()));
+  EXPECT_EQ(golden_ids("mtp2_ids"), std::vector<TokenId>(ids_.begin() + 2, ids_.end()));
+}
+
+TEST_P(FamilyGolden, MtpLayerKeepsOneLayerOfRows) {
+  if (!model_->has_mtp()) GTEST_SKIP() << "the checkpoint has no MTP layer";
+  const SequenceOptions options{.context = 56, .cache_dtype = cache()};
+  ModelSequence main(*model_, *backend_, options);
+  const MtpSequence mtp(*model_, *backend_, options, main.scratch());
+  EXPECT_EQ(main.cache().layers(), model_->config.layers);
+  EXPECT_EQ(mtp.cache().layers(), 1) << "the target's rows are not held twice";
+  EXPECT_EQ(mtp.cache().width(), main.cache().width());
+}
+
 TEST_P(FamilyGolden, LaterTokensDoNotReachEarlierRows) {
   const TeacherForcedLogits all = run({.steps = {56}});
   const std::vector<TokenId> whole = ids_;
@@ -152,9 +230,8 @@ TEST_P(FamilyGolden, LaterTokensDoNotReachEarlierRows) {
 class LongRopeGolden : public FamilyGolden {};
 
 TEST_P(LongRopeGolden, ShortListWithinTheOriginalContext) {
-  auto ids = testing::read_golden_ids(golden_, "short_ids");
-  ASSERT_TRUE(ids.ok()) << ids.error().message;
-  ids_ = *ids;
+  ids_ = golden_ids("short_ids");
+  ASSERT_EQ(ids_.size(), 24U);
   for (const char* steps : {"24", "7,12,1x5", "7,10,7"})
     expect_golden("short_logits", run({.steps = testing::parse_steps(steps)}).main, steps);
   expect_golden("short_logits", run({.steps = {24}, .context = 32}).main, "as long as the original context");
@@ -168,24 +245,46 @@ TEST_P(LongRopeGolden, DeclaredContextDecidesNotTheText) {
             bound());
 }
 
-std::vector<Subject> subjects_of(std::initializer_list<const char*> folders) {
+const std::vector<std::string> kFolders = {"deepseek_v3",
+                                           "kimi_k2",
+                                           "moonlight",
+                                           "deepseek_v3_negbias",
+                                           "deepseek_v2_lite",
+                                           "deepseek_v2_full",
+                                           "glm4_moe_lite",
+                                           "youtu",
+                                           "youtu_rq",
+                                           "youtu_vl",
+                                           "minicpm3",
+                                           "minicpm3_untied",
+                                           "minicpm3_longrope",
+                                           "llama",
+                                           "qwen2",
+                                           "qwen3",
+                                           "qwen3_moe",
+                                           "dots1"};
+
+std::vector<Subject> subjects_of(const std::vector<std::string>& folders) {
   std::vector<Subject> all;
-  for (const char* family : folders) {
+  for (const std::string& family : folders) {
     all.push_back({family, "reference"});
     for (const char* isa : {"scalar", "avx2", "avx512", "avx512_bf16"}) all.push_back({family, "cpu", isa});
   }
   return all;
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, FamilyGolden,
-                         ::testing::ValuesIn(subjects_of({"deepseek_v3", "kimi_k2", "moonlight", "deepseek_v3_negbias",
-                                                          "deepseek_v2_lite", "deepseek_v2_full", "glm4_moe_lite",
-                                                          "youtu", "youtu_rq", "youtu_vl", "minicpm3",
-                                                          "minicpm3_untied", "minicpm3_longrope", "llama", "qwen2",
-                                                          "qwen3", "qwen3_moe", "dots1"})),
-                         subject_name);
-INSTANTIATE_TEST_SUITE_P(Families, LongRopeGolden, ::testing::ValuesIn(subjects_of({"minicpm3_longrope"})),
-                         subject_name);
+INSTANTIATE_TEST_SUITE_P(Families, FamilyGolden, ::testing::ValuesIn(subjects_of(kFolders)), subject_name);
+INSTANTIATE_TEST_SUITE_P(Families, LongRopeGolden, ::testing::ValuesIn(subjects_of({kTwoLists})), subject_name);
+
+TEST(FamilyGoldens, EveryFolderOfAFamilyThatRunsIsCompared) {
+  const auto data = testing::test_data_folder();
+  if (!data.has_value()) GTEST_SKIP() << "LATTE_TEST_DATA is not set";
+  const std::set<std::string> compared(kFolders.begin(), kFolders.end());
+  for (const auto& entry : std::filesystem::directory_iterator(*data + "/models/families")) {
+    const std::string name = entry.path().filename().string();
+    EXPECT_EQ(load_config(entry.path().string()).ok(), compared.contains(name)) << name;
+  }
+}
 
 }  // namespace
 }  // namespace latte

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -9,14 +10,14 @@
 
 namespace latte::test {
 
-/// An empty folder that belongs to one test and goes with it.
+/// An empty folder that belongs to one test of one process and goes with it: programs of the same millisecond have
+/// their own.
 class TempFolder {
  public:
   TempFolder() {
     const ::testing::TestInfo& info = *::testing::UnitTest::GetInstance()->current_test_info();
-    const ::testing::UnitTest& program = *::testing::UnitTest::GetInstance();
-    path_ = std::filesystem::path(::testing::TempDir()) / (std::string("latte_") + info.test_suite_name() + "_" +
-                                                         info.name() + "_" + std::to_string(program.start_timestamp()));
+    path_ = std::filesystem::path(::testing::TempDir()) /
+            (std::string("latte_") + info.test_suite_name() + "_" + info.name() + "_" + std::to_string(getpid()));
     std::filesystem::remove_all(path_);
     std::filesystem::create_directories(path_);
   }

@@ -90,9 +90,9 @@ TEST(TokenizerFault, EachIsOneErrorThatNamesFileAndKey) {
          f["pre_tokenizer"] = {{"type", "Metaspace"}};
        },
        "pre_tokenizer has no ByteLevel"},
-      {"merges null", [](Json& f) { f["model"]["merges"] = nullptr; }, "model.merges is a null"},
+      {"merges null", [](Json& f) { f["model"]["merges"] = nullptr; }, "model.merges is null"},
       {"merges a text", [](Json& f) { f["model"]["merges"] = "a b"; }, "model.merges is a string"},
-      {"merges an object", [](Json& f) { f["model"]["merges"] = Json::object(); }, "model.merges is a object"},
+      {"merges an object", [](Json& f) { f["model"]["merges"] = Json::object(); }, "model.merges is an object"},
       {"no merges", [](Json& f) { f["model"].erase("merges"); }, "model.merges is missing"},
       {"pre-tokenizer list", [](Json& f) { f["pre_tokenizer"]["pretokenizers"] = 3; }, "pre_tokenizer.pretokenizers"},
       {"broken regex", [](Json& f) { f["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = "(a"; }, "\"(a\""},

@@ -29,6 +29,7 @@ WeightSpec family_spec() {
           .gqa = {},
           .bias = {},
           .layers = {FfnKind::kDense, FfnKind::kMoe, FfnKind::kMoe, FfnKind::kMoe},
+          .layer_kinds_key = {},
           .nextn_layers = 1,
           .nextn_kind = FfnKind::kMoe,
           .tie_word_embeddings = false};
@@ -159,7 +160,8 @@ TEST(LoadWeights, GateAndUpOfTwoTypesBecomeOne) {
     test::StoredTensor& tensor = family.tensors.at(name);
     std::vector<bf16> rounded(tensor.bytes.size() / sizeof(float));
     std::vector<float> expected(rounded.size());
-    for (std::size_t i = 0; i < rounded.size(); ++i) expected[i] = to_float(rounded[i] = to_bf16(family.floats(name)[i]));
+    for (std::size_t i = 0; i < rounded.size(); ++i)
+      expected[i] = to_float(rounded[i] = to_bf16(family.floats(name)[i]));
     tensor.dtype = DType::kBf16;
     tensor.bytes.resize(rounded.size() * sizeof(bf16));
     std::memcpy(tensor.bytes.data(), rounded.data(), tensor.bytes.size());

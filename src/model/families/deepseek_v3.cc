@@ -9,22 +9,39 @@ namespace {
 constexpr std::string_view kWords[] = {"deepseek_v3", "kimi_k2", "joyai_llm_flash", "DeepseekV3ForCausalLM"};
 
 void read(KeyReader& reader, ModelConfig& config) {
-  read_sizes(reader, {.vocab = 129280, .hidden = 7168, .intermediate = 18432, .layers = 61, .context = 4096}, config);
-  config.eos_ids = read_ids(reader, "eos_token_id", {1});
-  read_mla(reader, kDeepSeekV3, 1536, config);
-  read_rope(reader, config);
+  read_sizes(reader,
+             {.vocab = assumed(129280),
+              .hidden = assumed(7168),
+              .intermediate = assumed(18432),
+              .layers = assumed(61),
+              .rms_norm_eps = assumed(1e-6)},
+             config);
+  constexpr MlaGeometry kReleased = kDeepSeekV3;
+  read_mla(reader,
+           {.heads = assumed(kReleased.heads),
+            .r = assumed(kReleased.r),
+            .p = assumed(kReleased.p),
+            .n = assumed(kReleased.n),
+            .v = assumed(kReleased.v),
+            .q_lora_rank = assumed(1536)},
+           config);
+  read_rope(reader, refused<double>(), config);
   read_experts(reader,
-               {.experts = 256,
-                .shared = 1,
-                .n_group = 8,
-                .topk_group = 4,
-                .top_k = 8,
-                .moe_intermediate = 2048,
-                .scaling = 2.5},
+               {.experts = assumed(256),
+                .shared = assumed(1),
+                .n_group = assumed(8),
+                .topk_group = assumed(4),
+                .top_k = assumed(8),
+                .moe_intermediate = assumed(2048),
+                .scaling = assumed(2.5),
+                .norm_topk_prob = assumed(true)},
                config);
-  if (reader.one_of("scoring_func", {"sigmoid", "softmax"}) == "softmax") config.moe.scoring = RouterScoring::kSoftmax;
-  reader.one_of("topk_method", {"noaux_tc"});
-  read_layer_kinds(reader, 3, config);
+  const Absent<std::string> scoring =
+      config.moe.experts > 0 ? assumed<std::string>("sigmoid") : means<std::string>("sigmoid");
+  if (reader.one_of("scoring_func", scoring, {"sigmoid", "softmax"}) == "softmax")
+    config.moe.scoring = RouterScoring::kSoftmax;
+  reader.only_word("topk_method", "noaux_tc");
+  read_layer_kinds(reader, assumed(3), config);
   read_nextn(reader, config);
 }
 

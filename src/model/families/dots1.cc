@@ -12,10 +12,11 @@ void read(KeyReader& reader, ModelConfig& config) {
   read_sizes(reader, {}, config);
   read_gqa(reader, config);
   config.qk_norm = true;
-  read_rope(reader, config);
-  read_experts(reader, {.norm_topk_prob = false}, config);
-  reader.one_of("scoring_func", {"noaux_tc", "sigmoid"});  // released files give the method's name here
-  read_layer_kinds(reader, 0, config);
+  read_rope(reader, refused<double>(), config);
+  read_experts(reader, {}, config);
+  reader.one_of("scoring_func", means<std::string>("sigmoid"),
+                {"noaux_tc", "sigmoid"});  // released files give the method's name here
+  read_layer_kinds(reader, refused<int>(), config);
 }
 
 }  // namespace

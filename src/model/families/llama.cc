@@ -11,7 +11,7 @@ constexpr std::string_view kWords[] = {"llama", "LlamaForCausalLM"};
 void read(KeyReader& reader, ModelConfig& config) {
   read_sizes(reader, {}, config);
   read_gqa(reader, config);
-  read_rope(reader, config);
+  read_rope(reader, refused<double>(), config);
   reader.only("mlp_bias", false);
 }
 

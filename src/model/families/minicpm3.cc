@@ -15,17 +15,19 @@ namespace {
 constexpr std::string_view kWords[] = {"minicpm3", "MiniCPM3ForCausalLM"};
 
 void read(KeyReader& reader, ModelConfig& config) {
-  read_sizes(reader, {.tie_word_embeddings = true}, config);
-  read_mla(reader, {.heads = 0, .r = 256, .p = 32, .n = 64, .v = 0}, 768, config);
+  read_sizes(reader, {.tie_word_embeddings = assumed(true)}, config);
+  const int heads = reader.size("num_attention_heads", refused<int>(), kMaxHeads);
+  read_mla(reader, {.v = means(config.hidden / heads)}, config);
   config.rope.interleave = false;
-  read_rope(reader, config);
-  const double branch = reader.positive("scale_depth", 1, 1e6) / std::sqrt(static_cast<double>(config.layers));
+  read_rope(reader, refused<double>(), config);
+  const double branch =
+      reader.positive("scale_depth", refused<double>(), 1e6) / std::sqrt(static_cast<double>(config.layers));
   if (branch < 1e-6)
     reader.refuse("scale_depth", fmt::format("{} x sqrt(layers)", branch), "at least 1e-6 x sqrt(layers)");
-  config.embedding_scale = reader.positive("scale_emb", 1, 1e6) / branch;
+  config.embedding_scale = reader.positive("scale_emb", refused<double>(), 1e6) / branch;
   config.rms_norm_eps /= branch * branch;
   // The head reads the hidden state divided by hidden_size / dim_model_base.
-  config.final_norm_scale = reader.positive("dim_model_base", config.hidden, 1e9) / config.hidden;
+  config.final_norm_scale = reader.positive("dim_model_base", refused<double>(), 1e9) / config.hidden;
 }
 
 }  // namespace

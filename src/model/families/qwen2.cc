@@ -12,7 +12,7 @@ void read(KeyReader& reader, ModelConfig& config) {
   read_sizes(reader, {}, config);
   read_gqa(reader, config);
   config.attention_bias = {.inputs = true, .output = false};
-  read_rope(reader, config);
+  read_rope(reader, refused<double>(), config);
 }
 
 }  // namespace

@@ -19,12 +19,14 @@ bool lists(const Json* layers, int layer) {
 }
 
 void read_expert_layers(KeyReader& reader, ModelConfig& config) {
-  const int step = reader.integer("decoder_sparse_step", 1, 1, kMaxConfigInt);
+  const int step = reader.integer("decoder_sparse_step", refused<int>(), 1, kMaxConfigInt);
   const Json* dense = reader.find("mlp_only_layers");
   if (dense != nullptr && !dense->is_array()) {
     reader.refuse("mlp_only_layers", brief_json(*dense), "a list of layer numbers");
     return;
   }
+  config.layer_kinds_key = config.moe.experts == 0 ? "num_experts null" : fmt::format("decoder_sparse_step {}", step);
+  if (dense != nullptr && !dense->empty()) config.layer_kinds_key += ", mlp_only_layers";
   for (int layer = 0; layer < config.layers; ++layer) {
     const bool sparse = config.moe.experts > 0 && (layer + 1) % step == 0 && !lists(dense, layer);
     if (sparse) config.layer_kinds[static_cast<std::size_t>(layer)] = FfnKind::kMoe;
@@ -35,8 +37,8 @@ void read(KeyReader& reader, ModelConfig& config) {
   read_sizes(reader, {}, config);
   read_gqa(reader, config);
   config.qk_norm = true;
-  read_rope(reader, config);
-  read_experts(reader, {.experts_key = "num_experts", .norm_topk_prob = false}, config);
+  read_rope(reader, refused<double>(), config);
+  read_experts(reader, {.experts_key = "num_experts", .shared = means(0), .scaling = means(1.0)}, config);
   config.moe.scoring = RouterScoring::kSoftmax;
   config.moe.bias = false;
   read_expert_layers(reader, config);

@@ -11,9 +11,9 @@ constexpr std::string_view kWords[] = {"youtu", "youtu_llm", "youtu_vl", "YoutuF
                                        "YoutuVLForConditionalGeneration"};
 
 void read(KeyReader& reader, ModelConfig& config) {
-  read_sizes(reader, {.tie_word_embeddings = true}, config);
-  read_mla(reader, {.heads = 0, .r = 512, .p = 64, .n = 128, .v = 128}, 1536, config);
-  read_rope(reader, config);
+  read_sizes(reader, {.tie_word_embeddings = assumed(true)}, config);
+  read_mla(reader, {}, config);
+  read_rope(reader, refused<double>(), config);
   reader.only("mlp_bias", false);
 }
 
