@@ -19,6 +19,18 @@ const char* type_word(DType dtype) {
   return dtype == DType::kF64 ? "f64" : dtype == DType::kF32 ? "f32" : dtype == DType::kBf16 ? "bf16" : "?";
 }
 
+Status check_options(const EngineOptions& options) {
+  if (options.context < 0)
+    return fail(ErrorKind::kInvalidInput, "[open] context of {} tokens, expected 0 (the model's) or more",
+                options.context);
+  if (options.device == "reference" && options.isa != "auto") {
+    return fail(ErrorKind::kInvalidInput,
+                "[open] isa {} on device reference, which has none to choose from: leave it at auto or use device cpu",
+                options.isa);
+  }
+  return {};
+}
+
 /// A model without a latent has no form to force, and pinned numerics choose it themselves.
 Status check_path(const EngineOptions& options, const ModelConfig& config) {
   if (options.path == PathChoice::kAuto) return {};
@@ -206,22 +218,12 @@ Result<std::shared_ptr<const TextCodecState>> open_text(const std::string& direc
       TextCodecState{directory, std::move(*tokenizer), std::move(chat_template)});
 }
 
-Result<std::shared_ptr<OpenModel>> open_model(const EngineOptions& options, const LoadProgress& progress) {
-  if (options.context < 0)
-    return fail(ErrorKind::kInvalidInput, "[open] context of {} tokens, expected 0 (the model's) or more",
-                options.context);
-  if (options.device == "reference" && options.isa != "auto") {
-    return fail(ErrorKind::kInvalidInput,
-                "[open] isa {} on device reference, which has none to choose from: leave it at auto or use device cpu",
-                options.isa);
-  }
+Result<std::shared_ptr<OpenModel>> open_model(Model model, const EngineOptions& options, const LoadProgress& progress) {
+  if (Status sane = check_options(options); !sane.ok()) return sane.error();
   const auto tell = [&](std::string_view stage) {
     if (progress) progress(stage);
   };
-  tell("weights");
-  Result<Model> model = load_model(options.model);
-  if (!model.ok()) return model.error();
-  const auto open = std::make_shared<OpenModel>(std::move(*model));
+  const auto open = std::make_shared<OpenModel>(std::move(model));
   open->info.model_directory = options.model;
 
   if (Status fits = check_path(options, open->model.config); !fits.ok()) return fits.error();
@@ -252,6 +254,14 @@ Result<std::shared_ptr<OpenModel>> open_model(const EngineOptions& options, cons
   }
   fill_info(options, *open);
   return open;
+}
+
+Result<std::shared_ptr<OpenModel>> open_model(const EngineOptions& options, const LoadProgress& progress) {
+  if (Status sane = check_options(options); !sane.ok()) return sane.error();
+  if (progress) progress("weights");
+  Result<Model> model = load_model(options.model);
+  if (!model.ok()) return model.error();
+  return open_model(std::move(*model), options, progress);
 }
 
 }  // namespace latte

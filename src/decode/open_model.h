@@ -67,6 +67,9 @@ Status check_ids(const Tokenizer& tokenizer, std::int64_t vocab);
 /// Opens tokenizer and template of a folder. Errors: one line with the file and the key.
 Result<std::shared_ptr<const TextCodecState>> open_text(const std::string& directory);
 
+/// Puts a model that is in memory on a device. `options.model` is the folder of its tokenizer, or what to call it.
+Result<std::shared_ptr<OpenModel>> open_model(Model model, const EngineOptions& options, const LoadProgress& progress);
+
 /// Opens `options.model` and `options.draft_model`, which are directories here. Errors as Engine::open says.
 Result<std::shared_ptr<OpenModel>> open_model(const EngineOptions& options, const LoadProgress& progress);
 
