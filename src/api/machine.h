@@ -11,6 +11,8 @@ namespace latte {
 /// What the operating system tells of this machine. Linux; elsewhere the answers are empty.
 std::string processor_name();
 std::int64_t memory_bytes();
+/// Memory that can be taken without another process losing any, within this process's control group; 0: not told.
+std::int64_t available_memory_bytes();
 /// Graphics processors behind NVIDIA's driver or, without it, on the PCI bus.
 std::vector<GpuState> find_gpus();
 /// False where the system never gives huge pages, which a step's stream of weights gains from.
