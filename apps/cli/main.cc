@@ -32,6 +32,8 @@ int run_command(Command command, const Arguments& arguments) {
       return run_plan(arguments);
     case Command::kInspect:
       return run_inspect(arguments);
+    case Command::kBench:
+      return run_bench(arguments);
     case Command::kDoctor:
       return run_doctor(arguments);
     case Command::kTokenize:

@@ -12,7 +12,7 @@ Result<CacheType> cache_choice(const Arguments& arguments) {
   return parse_cache_type(arguments.text_or("--cache-type", otherwise));
 }
 
-Result<Engine> open_engine(const Arguments& arguments, ProgressLine& progress) {
+Result<EngineOptions> engine_options(const Arguments& arguments) {
   const Result<ComputeType> compute = parse_compute_type(arguments.text_or("--dtype", "auto"));
   const Result<CacheType> cache = cache_choice(arguments);
   const Result<PathChoice> path = parse_path(arguments.text_or("--mla-path", "auto"));
@@ -21,7 +21,7 @@ Result<Engine> open_engine(const Arguments& arguments, ProgressLine& progress) {
   if (!cache.ok()) return cache.error();
   if (!path.ok()) return path.error();
   if (!numerics.ok()) return numerics.error();
-  const EngineOptions options{
+  return EngineOptions{
       .model = arguments.text_or("--model", ""),
       .draft_model = arguments.text_or("--draft-model", ""),
       .device = arguments.text_or("--device", "auto"),
@@ -33,8 +33,13 @@ Result<Engine> open_engine(const Arguments& arguments, ProgressLine& progress) {
       .path = *path,
       .numerics = *numerics,
   };
+}
+
+Result<Engine> open_engine(const Arguments& arguments, ProgressLine& progress) {
+  const Result<EngineOptions> options = engine_options(arguments);
+  if (!options.ok()) return options.error();
   Result<Engine> engine =
-      Engine::open(options, [&progress](std::string_view stage) { progress.show("loading: " + std::string(stage)); });
+      Engine::open(*options, [&progress](std::string_view stage) { progress.show("loading: " + std::string(stage)); });
   progress.clear();
   if (engine.ok()) {
     for (const std::string& warning : engine->info().warnings) warn(warning);
