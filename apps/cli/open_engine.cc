@@ -33,7 +33,7 @@ int threads_of(const Arguments& arguments) {
 
 }  // namespace
 
-Result<Engine> open_engine(const Arguments& arguments, ProgressLine& progress) {
+Result<EngineOptions> engine_options(const Arguments& arguments) {
   const Result<ComputeType> compute = parse_compute_type(arguments.text_or("--dtype", "auto"));
   const Result<CacheType> cache = cache_choice(arguments);
   const Result<PathChoice> path = parse_path(arguments.text_or("--mla-path", "auto"));
@@ -44,7 +44,7 @@ Result<Engine> open_engine(const Arguments& arguments, ProgressLine& progress) {
   if (!numerics.ok()) return numerics.error();
   const Result<Quantize> quantize = parse_quantize(arguments.text_or("--quantize", "none"));
   if (!quantize.ok()) return quantize.error();
-  const EngineOptions options{
+  return EngineOptions{
       .model = arguments.text_or("--model", ""),
       .draft_model = arguments.text_or("--draft-model", ""),
       .device = arguments.text_or("--device", "auto"),
@@ -57,8 +57,13 @@ Result<Engine> open_engine(const Arguments& arguments, ProgressLine& progress) {
       .numerics = *numerics,
       .quantize = *quantize,
   };
+}
+
+Result<Engine> open_engine(const Arguments& arguments, ProgressLine& progress) {
+  const Result<EngineOptions> options = engine_options(arguments);
+  if (!options.ok()) return options.error();
   Result<Engine> engine =
-      Engine::open(options, [&progress](std::string_view stage) { progress.show("loading: " + std::string(stage)); });
+      Engine::open(*options, [&progress](std::string_view stage) { progress.show("loading: " + std::string(stage)); });
   progress.clear();
   if (engine.ok()) {
     for (const std::string& warning : engine->info().warnings) warn(warning);

@@ -20,6 +20,18 @@ const char* type_word(DType dtype) {
   return dtype == DType::kF64 ? "f64" : dtype == DType::kF32 ? "f32" : dtype == DType::kBf16 ? "bf16" : "?";
 }
 
+Status check_options(const EngineOptions& options) {
+  if (options.context < 0)
+    return fail(ErrorKind::kInvalidInput, "[open] context of {} tokens, expected 0 (the model's) or more",
+                options.context);
+  if (options.device == "reference" && options.isa != "auto") {
+    return fail(ErrorKind::kInvalidInput,
+                "[open] isa {} on device reference, which has none to choose from: leave it at auto or use device cpu",
+                options.isa);
+  }
+  return {};
+}
+
 /// A model without a latent has no form to force, and pinned numerics choose it themselves.
 Status check_path(const EngineOptions& options, const ModelConfig& config) {
   if (options.path == PathChoice::kAuto) return {};
@@ -112,21 +124,6 @@ DType effective_compute(const BackendInfo& device, const Model& model) {
   return model.weights.report.stored_dtype == DType::kBf16 ? device.products : DType::kF32;
 }
 
-/// Nothing: the matrices stay as they are stored.
-std::optional<QuantisePlan> quantise_plan(Quantize choice) {
-  switch (choice) {
-    case Quantize::kNone:
-      break;
-    case Quantize::kQ8:
-      return QuantisePlan{};
-    case Quantize::kQ4:
-      return QuantisePlan{.attention = DType::kQ4, .ffn = DType::kQ4};
-    case Quantize::kQ4Q8Attention:
-      return QuantisePlan{.ffn = DType::kQ4};
-  }
-  return std::nullopt;
-}
-
 Status open_draft(const EngineOptions& options, DType compute, OpenModel& open) {
   Result<Model> draft = load_model(options.draft_model);
   if (!draft.ok()) return draft.error();
@@ -202,6 +199,20 @@ void fill_info(const EngineOptions& options, OpenModel& open) {
 
 }  // namespace
 
+std::optional<QuantisePlan> quantise_plan(Quantize choice) {
+  switch (choice) {
+    case Quantize::kNone:
+      break;
+    case Quantize::kQ8:
+      return QuantisePlan{};
+    case Quantize::kQ4:
+      return QuantisePlan{.attention = DType::kQ4, .ffn = DType::kQ4};
+    case Quantize::kQ4Q8Attention:
+      return QuantisePlan{.ffn = DType::kQ4};
+  }
+  return std::nullopt;
+}
+
 MlaPath path_of(PathChoice choice) {
   switch (choice) {
     case PathChoice::kAbsorbed:
@@ -234,22 +245,12 @@ Result<std::shared_ptr<const TextCodecState>> open_text(const std::string& direc
       TextCodecState{directory, std::move(*tokenizer), std::move(chat_template)});
 }
 
-Result<std::shared_ptr<OpenModel>> open_model(const EngineOptions& options, const LoadProgress& progress) {
-  if (options.context < 0)
-    return fail(ErrorKind::kInvalidInput, "[open] context of {} tokens, expected 0 (the model's) or more",
-                options.context);
-  if (options.device == "reference" && options.isa != "auto") {
-    return fail(ErrorKind::kInvalidInput,
-                "[open] isa {} on device reference, which has none to choose from: leave it at auto or use device cpu",
-                options.isa);
-  }
+Result<std::shared_ptr<OpenModel>> open_model(Model model, const EngineOptions& options, const LoadProgress& progress) {
+  if (Status sane = check_options(options); !sane.ok()) return sane.error();
   const auto tell = [&](std::string_view stage) {
     if (progress) progress(stage);
   };
-  tell("weights");
-  Result<Model> model = load_model(options.model);
-  if (!model.ok()) return model.error();
-  const auto open = std::make_shared<OpenModel>(std::move(*model));
+  const auto open = std::make_shared<OpenModel>(std::move(model));
   open->info.model_directory = options.model;
 
   if (Status fits = check_path(options, open->model.config); !fits.ok()) return fits.error();
@@ -272,7 +273,8 @@ Result<std::shared_ptr<OpenModel>> open_model(const EngineOptions& options, cons
       if (now / 5 != percent / 5 || percent < 0) tell(fmt::format("weights to {}, {}%", word(options.quantize), now));
       percent = now;
     };
-    if (Status made = quantise_weights(open->model.weights, *plan, open->backend->info().threads, progressed); !made.ok())
+    if (Status made = quantise_weights(open->model.weights, *plan, open->backend->info().threads, progressed);
+        !made.ok())
       return made.error();
   }
 
@@ -291,6 +293,14 @@ Result<std::shared_ptr<OpenModel>> open_model(const EngineOptions& options, cons
   }
   fill_info(options, *open);
   return open;
+}
+
+Result<std::shared_ptr<OpenModel>> open_model(const EngineOptions& options, const LoadProgress& progress) {
+  if (Status sane = check_options(options); !sane.ok()) return sane.error();
+  if (progress) progress("weights");
+  Result<Model> model = load_model(options.model);
+  if (!model.ok()) return model.error();
+  return open_model(std::move(*model), options, progress);
 }
 
 }  // namespace latte

@@ -104,6 +104,7 @@ struct ModelWeights {
   Checkpoint checkpoint;                   ///< owner of mapped tensors
   std::vector<std::vector<float>> copies;  ///< owner of converted ones
   WeightArena grouped;                     ///< owner of quantised ones
+  DeviceBuffer made;                       ///< owner of random ones, which no file holds
 };
 
 }  // namespace latte

@@ -168,7 +168,7 @@ TEST(Usage, HelpListsWhatExists) {
   const Outcome help = run_latte({"--help"});
   EXPECT_EQ(help.exit_code, 0);
   EXPECT_EQ(help.err, "");
-  for (const char* command : {"generate", "chat", "logits", "eval", "plan", "inspect", "doctor", "tokenize",
+  for (const char* command : {"generate", "chat", "logits", "eval", "plan", "inspect", "bench", "doctor", "tokenize",
                               "detokenize", "apply-template", "completion", "man"}) {
     EXPECT_NE(help.out.find(command), std::string::npos) << command;
     EXPECT_EQ(run_latte({command, "--help"}).exit_code, 0) << command;
