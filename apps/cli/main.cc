@@ -33,6 +33,8 @@ int run_command(Command command, const Arguments& arguments) {
       return run_plan(arguments);
     case Command::kInspect:
       return run_inspect(arguments);
+    case Command::kBench:
+      return run_bench(arguments);
     case Command::kDoctor:
       return run_doctor(arguments);
     case Command::kTokenize:
@@ -56,9 +58,8 @@ struct Planned {
 
 constexpr Planned kPlanned[] = {
     {"serve", "latte chat --json answers a line at a time on standard input and output"},
-    {"bench", "latte generate tells speeds at its end, and latte doctor those of the machine"},
     {"tune", "latte generate tells of each run what speculation gained, and --num-draft-tokens sets it"},
-    {"quantize", "models run in bf16, f16 or f32 as they are"},
+    {"quantize", "--quantize q8 or q4 makes the matrices so each time a model is opened"},
 };
 
 int run(std::span<char* const> words) {

@@ -33,7 +33,7 @@ int threads_of(const Arguments& arguments) {
 
 }  // namespace
 
-Result<Engine> open_engine(const Arguments& arguments, ProgressLine& progress) {
+Result<EngineOptions> engine_options(const Arguments& arguments) {
   const Result<ComputeType> compute = parse_compute_type(arguments.text_or("--dtype", "auto"));
   const Result<CacheType> cache = cache_choice(arguments);
   const Result<PathChoice> path = parse_path(arguments.text_or("--mla-path", "auto"));
@@ -42,7 +42,9 @@ Result<Engine> open_engine(const Arguments& arguments, ProgressLine& progress) {
   if (!cache.ok()) return cache.error();
   if (!path.ok()) return path.error();
   if (!numerics.ok()) return numerics.error();
-  const EngineOptions options{
+  const Result<Quantize> quantize = parse_quantize(arguments.text_or("--quantize", "none"));
+  if (!quantize.ok()) return quantize.error();
+  return EngineOptions{
       .model = arguments.text_or("--model", ""),
       .draft_model = arguments.text_or("--draft-model", ""),
       .device = arguments.text_or("--device", "auto"),
@@ -53,9 +55,15 @@ Result<Engine> open_engine(const Arguments& arguments, ProgressLine& progress) {
       .cache = *cache,
       .path = *path,
       .numerics = *numerics,
+      .quantize = *quantize,
   };
+}
+
+Result<Engine> open_engine(const Arguments& arguments, ProgressLine& progress) {
+  const Result<EngineOptions> options = engine_options(arguments);
+  if (!options.ok()) return options.error();
   Result<Engine> engine =
-      Engine::open(options, [&progress](std::string_view stage) { progress.show("loading: " + std::string(stage)); });
+      Engine::open(*options, [&progress](std::string_view stage) { progress.show("loading: " + std::string(stage)); });
   progress.clear();
   if (engine.ok()) {
     for (const std::string& warning : engine->info().warnings) warn(warning);

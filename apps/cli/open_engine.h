@@ -6,6 +6,9 @@
 
 namespace latte::cli {
 
+/// What the options say of an engine. Errors name the word that is none.
+Result<EngineOptions> engine_options(const Arguments& arguments);
+
 /// The engine that the options ask for; warnings go to standard error. `arguments` hold --model.
 Result<Engine> open_engine(const Arguments& arguments, ProgressLine& progress);
 

@@ -16,7 +16,9 @@ constexpr CommandSet kChat = only(Command::kChat);
 constexpr CommandSet kWrites = only(Command::kGenerate) | kChat;
 constexpr CommandSet kEval = only(Command::kEval);
 constexpr CommandSet kDoctor = only(Command::kDoctor);
-constexpr CommandSet kOpens = kRuns | kChat | kEval | only(Command::kInspect);
+constexpr CommandSet kBench = only(Command::kBench);
+constexpr CommandSet kSessions = kRuns | kChat | kEval | only(Command::kInspect);
+constexpr CommandSet kOpens = kSessions | kBench;
 constexpr CommandSet kTextTools = only(Command::kTokenize) | only(Command::kDetokenize) | only(Command::kApplyTemplate);
 constexpr CommandSet kGenerate = only(Command::kGenerate);
 constexpr CommandSet kLogits = only(Command::kLogits);
@@ -39,6 +41,7 @@ constexpr std::array kCommands = {
     CommandSpec{Command::kEval, "eval", "how well the model foretells a text: bits per byte, perplexity"},
     CommandSpec{Command::kPlan, "plan", "what the arithmetic says: cache bytes, weights, which form when"},
     CommandSpec{Command::kInspect, "inspect", "what a model folder holds and what is used of it"},
+    CommandSpec{Command::kBench, "bench", "how fast a model reads, writes and verifies, against this machine's memory"},
     CommandSpec{Command::kDoctor, "doctor", "what this machine has, how fast it is and what is missing"},
     CommandSpec{Command::kTokenize, "tokenize", "ids of a text"},
     CommandSpec{Command::kDetokenize, "detokenize", "text of ids"},
@@ -52,14 +55,14 @@ constexpr std::array kOptions = {
     OptionSpec{"--model", "-m", kText, "DIR|NAME",
                "model folder or a file in it, the name of an embedded model, or org/name in the Hugging Face cache",
                kAll},
-    OptionSpec{"--config", "", kText, "FILE", "a config.json instead of a model folder", kPlan},
+    OptionSpec{"--config", "", kText, "FILE", "a config.json instead of a model folder", kPlan | kBench},
 
     OptionSpec{"--prompt", "-p", kText, "TEXT", "the text", kGenerate | only(Command::kTokenize)},
     OptionSpec{
         "--file", "-f", kText, "FILE|-",
-        "read the text (apply-template: the messages, JSON) from a file, - for standard input; in eval NUL bytes part "
-        "documents",
-        kGenerate | kEval | only(Command::kTokenize) | only(Command::kApplyTemplate)},
+        "read the text (apply-template: the messages, JSON) from a file, - for standard input; in eval and bench "
+        "NUL bytes part documents",
+        kGenerate | kEval | kBench | only(Command::kTokenize) | only(Command::kApplyTemplate)},
     OptionSpec{"--ids", "", kText, "LIST|@FILE", "token ids: 1,2,3 or @file.json", kRuns | only(Command::kDetokenize)},
     OptionSpec{"--system-prompt", "-sys", kText, "TEXT", "first message, for models with a chat template", kWrites},
     OptionSpec{"--raw", "", kFlag, "", "take the prompt as text, without a chat template", kWrites},
@@ -105,11 +108,11 @@ constexpr std::array kOptions = {
                kGenerate, 0, 20},
 
     OptionSpec{"--spec-type", "", kChoice, "none|mtp|draft|lookup|auto",
-               "who guesses tokens ahead; never changes the text (default auto)", kWrites},
+               "who guesses tokens ahead; never changes the text (default auto)", kWrites | kBench},
     OptionSpec{"--draft-model", "-md --model-draft", kText, "DIR|NAME",
-               "a small model of the same vocabulary that drafts", kWrites},
+               "a small model of the same vocabulary that drafts", kWrites | kBench},
     OptionSpec{"--num-draft-tokens", "--spec-draft-n-max --max-draft --draft-max", kText, "N|auto",
-               "drafts per round (auto: 1 for mtp, 4 for draft, up to 8 for lookup)", kWrites},
+               "drafts per round (auto: 1 for mtp, 4 for draft, up to 8 for lookup)", kWrites | kBench},
 
     OptionSpec{"--output", "-o", kText, "FILE", "where the logits go (.npy, float32 [T, vocab])", kLogits},
     OptionSpec{"--steps", "", kText, "LIST", "rows per step, n or nxtimes: 48,1x8 (default: one step)", kLogits},
@@ -118,9 +121,31 @@ constexpr std::array kOptions = {
     OptionSpec{"--mtp", "", kText, "FILE", "also write the MTP layer's logits (.npy, [T-1, vocab])", kLogits},
     OptionSpec{"--role", "", kChoice, "auto|prompt|generated", "numeric role of the steps (default auto)", kLogits},
 
+    OptionSpec{"--n-prompt", "-p", kText, "LIST",
+               "rows of prompts to read (default 512; 0 none); a list is a,b or first-last+step or first-last*mult",
+               kBench},
+    OptionSpec{"--n-gen", "-n", kText, "LIST", "tokens to generate (default 128; 0 none)", kBench},
+    OptionSpec{"--n-verify", "-nv --verify", kText, "LIST",
+               "rows of verify steps, 1 to 16 (default none); with --attention new rows (default 1,2,4,8)", kBench},
+    OptionSpec{"--n-depth", "-d", kText, "LIST", "rows in the cache before a test (default 0; --attention 4096)",
+               kBench},
+    OptionSpec{"--repetitions", "-r", kInteger, "N", "timed visits to each test (default 5)", kBench, 1, 10000},
+    OptionSpec{"--output-format", "-o --output", kChoice, "md|csv|json|jsonl|sql|svg",
+               "what to print (default md, a Markdown table)", kBench},
+    OptionSpec{"--random-weights", "", kFlag, "", "with --config: measure weights made on the spot, never stored",
+               kBench},
+    OptionSpec{"--layers", "", kInteger, "N", "with --config: only the first N layers, which the output says", kBench,
+               1, kMostRows},
+    OptionSpec{"--spec", "", kFlag, "",
+               "also generate with the drafter of --spec-type, beside plain decoding, replaying the text of -f",
+               kBench},
+    OptionSpec{"--attention", "", kFlag, "",
+               "one attention call instead of whole steps: keys and values kept expanded, materialised, absorbed",
+               kBench},
+
     OptionSpec{"--ctx-size", "-c --max-kv-size --max-model-len", kInteger, "N",
                "tokens a session may hold, 0: the model's length (plan: the length to size the cache for)",
-               kOpens | kPlan, 0, kMostRows},
+               kSessions | kPlan, 0, kMostRows},
     OptionSpec{"--threads", "-t", kInteger, "N", "threads, 0: the physical cores this process may use",
                kOpens | kDoctor, 0, 1024},
     OptionSpec{"--threads-batch", "-tb", kInteger, "N",
@@ -133,6 +158,8 @@ constexpr std::array kOptions = {
                kOpens | kDoctor},
     OptionSpec{"--dtype", "", kChoice, "auto|f32|bf16",
                "what to compute in (auto: f32 for an f32 checkpoint, else bf16)", kOpens},
+    OptionSpec{"--quantize", "", kChoice, "none|q8|q4|q4:q8-attn",
+               "what matrices become at load: groups of 8 or 4 bits (default none)", kOpens},
     OptionSpec{"--cache-type", "-ctk --cache-type-k", kChoice, "auto|bf16|f32|f16|q8|q8_0|fp8",
                "what cached rows are stored as", kOpens | kPlan},
     OptionSpec{"--kv-bits", "", kChoice, "8|16|32", "the same by width: q8, bf16, f32", kOpens | kPlan},
@@ -152,8 +179,8 @@ constexpr std::array kOptions = {
     OptionSpec{"--history", "", kText, "FILE", "keep the lines typed at a terminal in this file (default: nowhere)",
                kChat},
 
-    OptionSpec{"--json", "", kFlag, "", "print one JSON value (chat: one a turn and command)",
-               kWrites | kEval | kDoctor | kPlan | only(Command::kInspect) | only(Command::kTokenize)},
+    OptionSpec{"--json", "", kFlag, "", "print one JSON value (chat: one a turn and command; bench: -o json)",
+               kWrites | kEval | kBench | kDoctor | kPlan | only(Command::kInspect) | only(Command::kTokenize)},
     OptionSpec{"--verbose", "-v", kFlag, "", "tell what was reused, and the form of each kind of step with the reason",
                kWrites},
     OptionSpec{"--log-file", "", kText, "FILE", "append what goes to standard error to this file, too (but progress)",

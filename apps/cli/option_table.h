@@ -16,6 +16,7 @@ enum class Command : std::uint8_t {
   kEval,
   kPlan,
   kInspect,
+  kBench,
   kDoctor,
   kTokenize,
   kDetokenize,

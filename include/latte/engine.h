@@ -29,6 +29,7 @@ struct EngineInfo {
   std::string compute;   ///< what products run in: "f32", "bf16", "f64"
   std::string cache;     ///< "f32", "bf16", "f64"
   std::string numerics;  ///< "fast" or "pinned"
+  std::string quantize;  ///< "none", "q8", ...: what was made of the matrices at load
   int vocab = 0;
   int context = 0;        ///< tokens a session may hold
   int model_context = 0;  ///< the model's own length

@@ -27,6 +27,10 @@ enum class PathChoice { kAuto, kAbsorbed, kMaterialised, kFormula };
 /// gives the bits of a cold one.
 enum class Numerics { kFast, kPinned };
 
+/// What matrices become when a model is opened: latte's own groups of 32 inputs with one scale (docs/weight-formats.md).
+/// kQ4Q8Attention: feed-forward weights in 4 bits, attention in 8. The output head is never below 8 bits.
+enum class Quantize { kNone, kQ8, kQ4, kQ4Q8Attention };
+
 /// Who guesses tokens ahead. Auto: the draft model when one is open, else the model's MTP layer, else prompt lookup.
 enum class SpecType { kNone, kMtp, kDraft, kLookup, kAuto };
 
@@ -39,6 +43,7 @@ std::string_view word(ComputeType value);
 std::string_view word(CacheType value);
 std::string_view word(PathChoice value);
 std::string_view word(Numerics value);
+std::string_view word(Quantize value);
 std::string_view word(SpecType value);
 std::string_view word(StepRole value);
 
@@ -47,6 +52,7 @@ Result<ComputeType> parse_compute_type(std::string_view text);
 Result<CacheType> parse_cache_type(std::string_view text);
 Result<PathChoice> parse_path(std::string_view text);
 Result<Numerics> parse_numerics(std::string_view text);
+Result<Quantize> parse_quantize(std::string_view text);
 Result<SpecType> parse_spec_type(std::string_view text);
 Result<StepRole> parse_step_role(std::string_view text);
 
@@ -62,6 +68,7 @@ struct EngineOptions {
   CacheType cache = CacheType::kAuto;
   PathChoice path = PathChoice::kAuto;
   Numerics numerics = Numerics::kFast;
+  Quantize quantize = Quantize::kNone;  ///< of the model, not of its draft model
 };
 
 /// How a session speculates. Drafts change the speed only, never the text.

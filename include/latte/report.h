@@ -85,7 +85,7 @@ struct InspectReport {
                                          ///< without an MTP layer or a tokenizer
   std::string attention;                 ///< "mla", "gqa"
   std::string rope;                      ///< "plain", or the scaling; with LongRoPE the list that sessions take
-  std::string quantisation;              ///< "none"
+  std::string quantisation;              ///< "none", or what the matrices were made into at load: "q8", ...
   std::string stored_type;               ///< "BF16", "F32", ...
   std::int64_t parameters = 0;           ///< MTP layers not counted
   std::int64_t mtp_parameters = 0;

@@ -14,8 +14,8 @@
 #include "api/machine.h"
 #include "api/model_lookup.h"
 #include "api/out_of_memory.h"
+#include "api/read_bandwidth.h"
 #include "base/fail.h"
-#include "base/thread_pool.h"
 #include "device/open_backend.h"
 
 namespace latte {
@@ -40,30 +40,11 @@ double best_seconds(double budget, const std::function<void()>& work) {
   return best;
 }
 
-/// Reads a buffer far beyond any cache, every thread its own part.
-Result<double> measure_reading(int threads) {
-  constexpr std::size_t kWords = (std::size_t{256} << 20) / sizeof(std::uint64_t);
-  Result<std::unique_ptr<ThreadPool>> pool = ThreadPool::start(threads);
-  if (!pool.ok()) return pool.error();
-  const auto words = std::make_unique_for_overwrite<std::uint64_t[]>(kWords);
-  const int parts = (*pool)->threads();
-  const auto begin_of = [parts](int part) {
-    return kWords * static_cast<std::size_t>(part) / static_cast<std::size_t>(parts);
-  };
-  (*pool)->run(parts,
-               [&](int part, int) { std::fill(&words[begin_of(part)], words.get() + begin_of(part + 1), part); });
-  std::vector<std::uint64_t> sums(static_cast<std::size_t>(parts));
-  const double seconds = best_seconds(0.3, [&] {
-    (*pool)->run(parts, [&](int part, int) {
-      std::array<std::uint64_t, 8> sum{};
-      for (std::size_t i = begin_of(part); i + sum.size() <= begin_of(part + 1); i += sum.size()) {
-        for (std::size_t lane = 0; lane < sum.size(); ++lane) sum[lane] ^= words[i + lane];
-      }
-      // Kept where others see it, so that no compiler leaves the reading out.
-      for (const std::uint64_t lane : sum) sums[static_cast<std::size_t>(part)] ^= lane;
-    });
-  });
-  return static_cast<double>(kWords * sizeof(std::uint64_t)) / seconds * 1e-9;
+/// Reads a buffer far beyond any cache.
+Result<double> measure_reading(Backend& backend) {
+  Result<ReadBandwidth> reading = ReadBandwidth::open(backend, std::size_t{256} << 20);
+  if (!reading.ok()) return reading.error();
+  return reading->best_of(0.3);
 }
 
 /// Products of a prompt step's shape.
@@ -130,7 +111,7 @@ Result<DoctorReport> examine(const DoctorOptions& options) {
                            .used = used,
                            .reason = used ? "" : why_unused(isa, report.isa_used)});
   }
-  const Result<double> reading = measure_reading(report.threads);
+  const Result<double> reading = measure_reading(**backend);
   if (!reading.ok()) return reading.error();
   report.read_gbytes_per_second = *reading;
   for (const DType type : {DType::kF32, DType::kBf16}) {

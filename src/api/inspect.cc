@@ -39,7 +39,7 @@ InspectReport report_of(const OpenModel& open) {
   report.mtp_reason = load.mtp_reason;
   report.attention = open.model.config.attention == AttentionKind::kGqa ? "gqa" : "mla";
   report.rope = describe_rope(open.model.config.rope, open.info.context);
-  report.quantisation = "none";
+  report.quantisation = open.info.quantize;
   report.stored_type = dtype_name(load.stored_dtype);
   report.parameters = load.parameters;
   report.mtp_parameters = load.mtp_parameters;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -29,6 +30,16 @@ std::string value_in(const fs::path& path, std::string_view key) {
     const std::size_t colon = line.find(':');
     const std::size_t first = colon == std::string::npos ? colon : line.find_first_not_of(" \t", colon + 1);
     if (first != std::string::npos) return line.substr(first);
+  }
+  return "";
+}
+
+/// The value of "key value" in a file of such lines.
+std::string value_in_list(const fs::path& path, std::string_view key) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with(key) && line.size() > key.size() && line[key.size()] == ' ')
+      return line.substr(key.size() + 1);
   }
   return "";
 }
@@ -66,6 +77,16 @@ std::int64_t memory_bytes() {
 double load_average() {
   double minute = -1;
   return getloadavg(&minute, 1) == 1 ? minute : -1;
+}
+
+std::int64_t available_memory_bytes() {
+  const auto number = [](const std::string& text) { return std::strtoll(text.c_str(), nullptr, 10); };
+  std::int64_t available = number(value_in("/proc/meminfo", "MemAvailable")) * 1024;
+  const std::int64_t most = number(read_line("/sys/fs/cgroup/memory.max"));  // "max" is 0
+  const std::int64_t used = number(read_line("/sys/fs/cgroup/memory.current"));
+  const std::int64_t files = number(value_in_list("/sys/fs/cgroup/memory.stat", "inactive_file"));
+  if (most > 0) available = std::min(available, std::max<std::int64_t>(0, most - used + files));
+  return available;
 }
 
 std::vector<GpuState> find_gpus() {

@@ -13,6 +13,9 @@ std::string processor_name();
 std::int64_t memory_bytes();
 /// Processes that ran or waited in the last minute, on average; -1 where it is not known.
 double load_average();
+
+/// Memory that can be taken without another process losing any, within this process's control group; 0: not told.
+std::int64_t available_memory_bytes();
 /// Graphics processors behind NVIDIA's driver or, without it, on the PCI bus.
 std::vector<GpuState> find_gpus();
 /// False where the system never gives huge pages, which a step's stream of weights gains from.

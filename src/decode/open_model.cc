@@ -6,6 +6,7 @@
 #include "base/fail.h"
 #include "decode/sampler.h"
 #include "device/open_backend.h"
+#include "weights/quantise.h"
 
 namespace latte {
 namespace {
@@ -17,6 +18,18 @@ bool is_wide(const Model& model) {
 
 const char* type_word(DType dtype) {
   return dtype == DType::kF64 ? "f64" : dtype == DType::kF32 ? "f32" : dtype == DType::kBf16 ? "bf16" : "?";
+}
+
+Status check_options(const EngineOptions& options) {
+  if (options.context < 0)
+    return fail(ErrorKind::kInvalidInput, "[open] context of {} tokens, expected 0 (the model's) or more",
+                options.context);
+  if (options.device == "reference" && options.isa != "auto") {
+    return fail(ErrorKind::kInvalidInput,
+                "[open] isa {} on device reference, which has none to choose from: leave it at auto or use device cpu",
+                options.isa);
+  }
+  return {};
 }
 
 /// A model without a latent has no form to force, and pinned numerics choose it themselves.
@@ -143,6 +156,7 @@ void fill_info(const EngineOptions& options, OpenModel& open) {
   info.compute = type_word(effective_compute(device, open.model));
   info.cache = type_word(open.sequence.cache_dtype);
   info.numerics = word(options.numerics);
+  info.quantize = word(options.quantize);
   info.vocab = config.vocab;
   info.model_context = config.context_length;
   info.context = open.sequence.context;
@@ -185,6 +199,20 @@ void fill_info(const EngineOptions& options, OpenModel& open) {
 
 }  // namespace
 
+std::optional<QuantisePlan> quantise_plan(Quantize choice) {
+  switch (choice) {
+    case Quantize::kNone:
+      break;
+    case Quantize::kQ8:
+      return QuantisePlan{};
+    case Quantize::kQ4:
+      return QuantisePlan{.attention = DType::kQ4, .ffn = DType::kQ4};
+    case Quantize::kQ4Q8Attention:
+      return QuantisePlan{.ffn = DType::kQ4};
+  }
+  return std::nullopt;
+}
+
 MlaPath path_of(PathChoice choice) {
   switch (choice) {
     case PathChoice::kAbsorbed:
@@ -217,22 +245,12 @@ Result<std::shared_ptr<const TextCodecState>> open_text(const std::string& direc
       TextCodecState{directory, std::move(*tokenizer), std::move(chat_template)});
 }
 
-Result<std::shared_ptr<OpenModel>> open_model(const EngineOptions& options, const LoadProgress& progress) {
-  if (options.context < 0)
-    return fail(ErrorKind::kInvalidInput, "[open] context of {} tokens, expected 0 (the model's) or more",
-                options.context);
-  if (options.device == "reference" && options.isa != "auto") {
-    return fail(ErrorKind::kInvalidInput,
-                "[open] isa {} on device reference, which has none to choose from: leave it at auto or use device cpu",
-                options.isa);
-  }
+Result<std::shared_ptr<OpenModel>> open_model(Model model, const EngineOptions& options, const LoadProgress& progress) {
+  if (Status sane = check_options(options); !sane.ok()) return sane.error();
   const auto tell = [&](std::string_view stage) {
     if (progress) progress(stage);
   };
-  tell("weights");
-  Result<Model> model = load_model(options.model);
-  if (!model.ok()) return model.error();
-  const auto open = std::make_shared<OpenModel>(std::move(*model));
+  const auto open = std::make_shared<OpenModel>(std::move(model));
   open->info.model_directory = options.model;
 
   if (Status fits = check_path(options, open->model.config); !fits.ok()) return fits.error();
@@ -247,6 +265,18 @@ Result<std::shared_ptr<OpenModel>> open_model(const EngineOptions& options, cons
   open->sequence = {.context = options.context > 0 ? options.context : open->model.config.context_length,
                     .cache_dtype = *cache,
                     .path = options.numerics == Numerics::kPinned ? MlaPath::kPinned : path_of(options.path)};
+
+  if (const std::optional<QuantisePlan> plan = quantise_plan(options.quantize); plan.has_value()) {
+    int percent = -1;
+    const auto progressed = [&](double share) {
+      const int now = static_cast<int>(share * 100);
+      if (now / 5 != percent / 5 || percent < 0) tell(fmt::format("weights to {}, {}%", word(options.quantize), now));
+      percent = now;
+    };
+    if (Status made = quantise_weights(open->model.weights, *plan, open->backend->info().threads, progressed);
+        !made.ok())
+      return made.error();
+  }
 
   tell("tokenizer");
   if (Tokenizer::find_file(options.model).has_value()) {
@@ -263,6 +293,14 @@ Result<std::shared_ptr<OpenModel>> open_model(const EngineOptions& options, cons
   }
   fill_info(options, *open);
   return open;
+}
+
+Result<std::shared_ptr<OpenModel>> open_model(const EngineOptions& options, const LoadProgress& progress) {
+  if (Status sane = check_options(options); !sane.ok()) return sane.error();
+  if (progress) progress("weights");
+  Result<Model> model = load_model(options.model);
+  if (!model.ok()) return model.error();
+  return open_model(std::move(*model), options, progress);
 }
 
 }  // namespace latte

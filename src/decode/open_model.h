@@ -14,6 +14,7 @@
 #include "model/sequence.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
+#include "weights/quantise.h"
 
 namespace latte {
 
@@ -58,6 +59,9 @@ struct OpenModel {
   const Tokenizer* tokenizer() const { return text_state == nullptr ? nullptr : &text_state->tokenizer; }
 };
 
+/// The formats of a choice; nothing: matrices stay as they are stored.
+std::optional<QuantisePlan> quantise_plan(Quantize choice);
+
 /// What the planner calls a choice.
 MlaPath path_of(PathChoice choice);
 
@@ -66,6 +70,9 @@ Status check_ids(const Tokenizer& tokenizer, std::int64_t vocab);
 
 /// Opens tokenizer and template of a folder. Errors: one line with the file and the key.
 Result<std::shared_ptr<const TextCodecState>> open_text(const std::string& directory);
+
+/// Puts a model that is in memory on a device. `options.model` is the folder of its tokenizer, or what to call it.
+Result<std::shared_ptr<OpenModel>> open_model(Model model, const EngineOptions& options, const LoadProgress& progress);
 
 /// Opens `options.model` and `options.draft_model`, which are directories here. Errors as Engine::open says.
 Result<std::shared_ptr<OpenModel>> open_model(const EngineOptions& options, const LoadProgress& progress);

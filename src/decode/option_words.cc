@@ -31,6 +31,9 @@ constexpr std::array kPathWords = {
     Word<PathChoice>{"materialised", PathChoice::kMaterialised}, Word<PathChoice>{"formula", PathChoice::kFormula}};
 constexpr std::array kNumericsWords = {Word<Numerics>{"fast", Numerics::kFast},
                                        Word<Numerics>{"pinned", Numerics::kPinned}};
+constexpr std::array kQuantizeWords = {Word<Quantize>{"none", Quantize::kNone}, Word<Quantize>{"q8", Quantize::kQ8},
+                                       Word<Quantize>{"q4", Quantize::kQ4},
+                                       Word<Quantize>{"q4:q8-attn", Quantize::kQ4Q8Attention}};
 constexpr std::array kSpecWords = {Word<SpecType>{"none", SpecType::kNone}, Word<SpecType>{"mtp", SpecType::kMtp},
                                    Word<SpecType>{"draft", SpecType::kDraft},
                                    Word<SpecType>{"lookup", SpecType::kLookup},
@@ -63,6 +66,7 @@ std::string_view word(ComputeType value) { return word_in(kComputeWords, value);
 std::string_view word(CacheType value) { return word_in(kCacheWords, value); }
 std::string_view word(PathChoice value) { return word_in(kPathWords, value); }
 std::string_view word(Numerics value) { return word_in(kNumericsWords, value); }
+std::string_view word(Quantize value) { return word_in(kQuantizeWords, value); }
 std::string_view word(SpecType value) { return word_in(kSpecWords, value); }
 std::string_view word(StepRole value) { return word_in(kRoleWords, value); }
 
@@ -70,6 +74,7 @@ Result<ComputeType> parse_compute_type(std::string_view text) { return value_in(
 Result<CacheType> parse_cache_type(std::string_view text) { return value_in(kCacheWords, "cache type", text); }
 Result<PathChoice> parse_path(std::string_view text) { return value_in(kPathWords, "path", text); }
 Result<Numerics> parse_numerics(std::string_view text) { return value_in(kNumericsWords, "numerics", text); }
+Result<Quantize> parse_quantize(std::string_view text) { return value_in(kQuantizeWords, "quantize", text); }
 Result<SpecType> parse_spec_type(std::string_view text) { return value_in(kSpecWords, "spec type", text); }
 Result<StepRole> parse_step_role(std::string_view text) { return value_in(kRoleWords, "role", text); }
 

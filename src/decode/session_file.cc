@@ -37,8 +37,9 @@ CacheModel describe_model(const Model& model, const Digest& weights) {
 /// What may change a row's bits, the list of LongRoPE that the context has picked among it.
 std::string computed_by(const OpenModel& open) {
   const EngineInfo& info = open.info;
-  const std::string how = fmt::format("{} {}, {}, {}, {}", info.device, info.isa, info.compute, info.numerics,
-                                      path_word(open.sequence.path));
+  std::string how = fmt::format("{} {}, {}, {}, {}", info.device, info.isa, info.compute, info.numerics,
+                                path_word(open.sequence.path));
+  if (info.quantize != "none") how += ", weights " + info.quantize;
   const auto& longrope = open.model.config.rope.longrope;
   if (!longrope.has_value()) return how;
   return how + (takes_long_list(*longrope, open.sequence.context) ? ", long rope list" : ", short rope list");

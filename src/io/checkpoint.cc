@@ -1,6 +1,8 @@
 #include "io/checkpoint.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -97,6 +99,14 @@ Status Checkpoint::open_shards(const std::string& index_path) {
     }
   }
   return {};
+}
+
+bool Checkpoint::is_mapped(const void* address) const {
+  const auto* byte = static_cast<const std::byte*>(address);
+  return std::any_of(files_.begin(), files_.end(), [&](const FileMap& file) {
+    const std::span<const std::byte> bytes = file.bytes();
+    return std::less_equal<>()(bytes.data(), byte) && std::less<>()(byte, bytes.data() + bytes.size());
+  });
 }
 
 const TensorView* Checkpoint::find(std::string_view name) const {

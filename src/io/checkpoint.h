@@ -42,6 +42,8 @@ class Checkpoint {
   /// All tensors: shards by file name, then in the order of their data.
   const std::vector<TensorView>& tensors() const { return tensors_; }
   const std::string& directory() const { return directory_; }
+  /// Whether an address lies in one of the mapped files.
+  bool is_mapped(const void* address) const;
 
  private:
   Status add_file(const std::string& path);

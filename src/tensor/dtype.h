@@ -23,10 +23,15 @@ enum class DType : std::uint8_t {
   kU32,
   kU16,
   kU8,
-  kBool
+  kBool,
+  kQ8,  ///< latte's own groups of 8-bit codes: tensor/grouped.h
+  kQ4   ///< the same of 4-bit codes
 };
 
-/// Bytes of one element.
+/// Types whose elements share scales and bytes: a matrix of them is blocks, not elements.
+constexpr bool is_grouped(DType dtype) { return dtype == DType::kQ8 || dtype == DType::kQ4; }
+
+/// Bytes of one element; 0 for grouped types, which have none of their own.
 constexpr std::size_t dtype_bytes(DType dtype) {
   switch (dtype) {
     case DType::kF64:
@@ -49,6 +54,9 @@ constexpr std::size_t dtype_bytes(DType dtype) {
     case DType::kU8:
     case DType::kBool:
       return 1;
+    case DType::kQ8:
+    case DType::kQ4:
+      break;
   }
   return 0;
 }
@@ -93,6 +101,10 @@ constexpr std::string_view dtype_name(DType dtype) {
       return "U8";
     case DType::kBool:
       return "BOOL";
+    case DType::kQ8:
+      return "Q8";
+    case DType::kQ4:
+      return "Q4";
   }
   return "?";
 }

@@ -51,6 +51,7 @@ struct BasicMatRef {
     return {data, dtype, rows * parts, cols / parts, cols / parts};
   }
   Void* at(std::int64_t row, std::int64_t col) const {
+    expects(!is_grouped(dtype), "an element of a grouped matrix has no address");
     return static_cast<Byte*>(data) + (row * row_stride + col) * static_cast<std::int64_t>(dtype_bytes(dtype));
   }
 };

@@ -11,6 +11,7 @@
 #include "base/fail.h"
 #include "io/safetensors.h"
 #include "tensor/half.h"
+#include "weights/cache_bytes.h"
 #include "weights/finite_scan.h"
 #include "weights/fold.h"
 #include "weights/tensor_names.h"
@@ -451,14 +452,7 @@ void Loader::write_report() {
     report.copied_bytes += static_cast<std::int64_t>(floats.size() * sizeof(float));
   const auto by_bytes = [](const auto& a, const auto& b) { return a.second < b.second; };
   report.stored_dtype = std::max_element(bytes_by_dtype.begin(), bytes_by_dtype.end(), by_bytes)->first;
-  const MlaGeometry& g = spec_.geometry;
-  const std::int64_t element_bytes = report.stored_dtype == DType::kF32 ? 4 : 2;
-  report.latent_bytes_per_token = element_bytes * report.layers * spec_.cache_width();
-  report.mtp_cache_bytes_per_token =
-      element_bytes * static_cast<std::int64_t>(weights_.mtp.size()) * spec_.cache_width();
-  report.expanded_bytes_per_token = spec_.attention == AttentionKind::kMla
-                                        ? element_bytes * report.layers * g.heads * (g.key_width() + g.v)
-                                        : report.latent_bytes_per_token;
+  fill_cache_bytes(spec_, weights_.mtp.size(), report);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "backend/backend.h"
 #include "io/checkpoint.h"
 #include "tensor/mat_ref.h"
+#include "weights/weight_arena.h"
 
 namespace latte {
 
@@ -81,9 +82,10 @@ struct LoadReport {
   bool mtp_incomplete = false;        ///< a layer was left out because one of its tensors is missing
   std::int64_t parameters = 0;        ///< elements in use, MTP layers not counted
   std::int64_t mtp_parameters = 0;    ///< elements of MTP layers in use
-  std::int64_t bytes = 0;             ///< of all tensors in use, as stored
+  std::int64_t bytes = 0;             ///< of all tensors in use, as stored or as quantised
   std::int64_t copied_bytes = 0;      ///< held beside the map: norms, routers, converted and misaligned tensors
   DType stored_dtype = DType::kBf16;  ///< what most bytes are stored in
+  std::int64_t quantised_bytes = 0;   ///< of matrices made at load; 0: all are read as they are stored
   std::int64_t expanded_bytes_per_token =
       0;  ///< cache of keys and values of every head, at stored_dtype (F32 or else 2 bytes)
   std::int64_t latent_bytes_per_token = 0;  ///< cache of the rows as they are kept (GQA: keys and values of all groups)
@@ -101,6 +103,8 @@ struct ModelWeights {
 
   Checkpoint checkpoint;                   ///< owner of mapped tensors
   std::vector<std::vector<float>> copies;  ///< owner of converted ones
+  WeightArena grouped;                     ///< owner of quantised ones
+  DeviceBuffer made;                       ///< owner of random ones, which no file holds
 };
 
 }  // namespace latte

@@ -93,7 +93,7 @@ TEST(Usage, UnknownOptionSaysWhoHasIt) {
       {{"eval", "-p", "x"}, "; latte generate and tokenize have it, as --prompt; here --file takes its place"},
       {{"detokenize", "-f", "x"}, "; here --ids takes its place"},
       {{"generate", "--draft", "4"}, "; it is --num-draft-tokens here"},
-      {{"eval", "--draft", "4"}, "; latte generate and chat have it, as --num-draft-tokens"},
+      {{"eval", "--draft", "4"}, "; latte generate, chat and bench have it, as --num-draft-tokens"},
       {{"generate", "--max-new-tokens=4"}, "; it is --predict here"},
       {{"generate", "-ngl", "99"}, "--device says where the whole model computes"},
       {{"generate", "-fa"}, "there is nothing to switch on"},
@@ -105,7 +105,7 @@ TEST(Usage, UnknownOptionSaysWhoHasIt) {
 }
 
 TEST(Usage, PlannedCommandSaysWhatThereIs) {
-  for (const char* name : {"serve", "bench", "tune", "quantize"}) {
+  for (const char* name : {"serve", "tune", "quantize"}) {
     const Outcome outcome = run_latte({name, "-m", "x"});
     EXPECT_EQ(outcome.exit_code, 1);
     EXPECT_TRUE(is_one_error_line(outcome.err)) << outcome.err;
@@ -168,7 +168,7 @@ TEST(Usage, HelpListsWhatExists) {
   const Outcome help = run_latte({"--help"});
   EXPECT_EQ(help.exit_code, 0);
   EXPECT_EQ(help.err, "");
-  for (const char* command : {"generate", "chat", "logits", "eval", "plan", "inspect", "doctor", "tokenize",
+  for (const char* command : {"generate", "chat", "logits", "eval", "plan", "inspect", "bench", "doctor", "tokenize",
                               "detokenize", "apply-template", "completion", "man"}) {
     EXPECT_NE(help.out.find(command), std::string::npos) << command;
     EXPECT_EQ(run_latte({command, "--help"}).exit_code, 0) << command;

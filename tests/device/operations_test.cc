@@ -130,7 +130,7 @@ TEST_P(Memory, AnImpossibleAmountIsAnError) {
   EXPECT_EQ(buffer.error().kind, ErrorKind::kOutOfMemory);
 }
 
-INSTANTIATE_TEST_SUITE_P(Every, Memory, ::testing::Values("reference", "scalar", "avx2", "avx512", "avx512_bf16"),
+INSTANTIATE_TEST_SUITE_P(Every, Memory, ::testing::Values("reference", "scalar", "avx2", "avx512", "avx512_vnni", "avx512_bf16"),
                          [](const ::testing::TestParamInfo<std::string>& one) { return one.param; });
 
 }  // namespace

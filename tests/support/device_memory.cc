@@ -1,8 +1,10 @@
 #include "support/device_memory.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "support/random_rows.h"
+#include "tensor/grouped.h"
 #include "tensor/half.h"
 
 namespace latte::testing {
@@ -104,9 +106,30 @@ DeviceMatrix::DeviceMatrix(Backend& backend, DType dtype, std::int64_t rows, std
 
 DeviceMatrix::DeviceMatrix(Backend& backend, DType dtype, std::int64_t rows, std::int64_t cols,
                            std::span<const double> values)
-    : DeviceMatrix(backend, dtype, rows, cols) {
+    : DeviceMatrix(is_grouped(dtype) ? DeviceMatrix() : DeviceMatrix(backend, dtype, rows, cols)) {
   expects(std::cmp_equal(values.size(), rows * cols), "values fill the matrix");
+  if (is_grouped(dtype)) {
+    write_grouped(backend, dtype, rows, cols, values);
+    return;
+  }
   for (std::int64_t i = 0; i < rows; ++i) write_row(i, values.subspan(i * cols, cols));
+}
+
+void DeviceMatrix::write_grouped(Backend& backend, DType dtype, std::int64_t rows, std::int64_t cols,
+                                 std::span<const double> values) {
+  const std::vector<float> floats(values.begin(), values.end());
+  std::vector<std::byte> bytes(static_cast<std::size_t>(matrix_bytes(dtype, rows, cols)));
+  for (std::int64_t first = 0; first < rows; first += kPanelOutputs) {
+    const int outputs = static_cast<int>(std::min<std::int64_t>(kPanelOutputs, rows - first));
+    quantise_panel(std::span(floats).subspan(first * cols, outputs * cols), cols, outputs, cols, dtype,
+                   bytes.data() + first / kPanelOutputs * panel_bytes(dtype, cols));
+  }
+  backend_ = &backend;
+  buffer_ = poisoned_buffer(backend, bytes.size() + 64);
+  void* data = buffer_.data();
+  const int width = static_cast<int>(bytes.size());
+  backend.write_rows(bytes, one_row(&data, DType::kU8, width), 0, 1, width);
+  ref_ = {data, dtype, rows, cols, cols};
 }
 
 MatView<std::int32_t> DeviceMatrix::int_view() const {

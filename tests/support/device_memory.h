@@ -15,7 +15,7 @@ class DeviceMatrix {
   DeviceMatrix() = default;
   /// All NaN until written.
   DeviceMatrix(Backend& backend, DType dtype, std::int64_t rows, std::int64_t cols);
-  /// Filled with `values` [rows * cols], rounded to dtype.
+  /// Filled with `values` [rows * cols], rounded to dtype. Grouped matrices have no rows to write or read later.
   DeviceMatrix(Backend& backend, DType dtype, std::int64_t rows, std::int64_t cols, std::span<const double> values);
 
   MatRef ref() const { return ref_; }
@@ -26,6 +26,8 @@ class DeviceMatrix {
   bool poison_intact() const;
 
  private:
+  void write_grouped(Backend& backend, DType dtype, std::int64_t rows, std::int64_t cols,
+                     std::span<const double> values);
   std::vector<std::byte> bytes() const;
 
   Backend* backend_ = nullptr;

@@ -149,9 +149,9 @@ OperationCase experts_case(const ExpertShape& shape, int rows) {
         },
         [state] { return rows_of(state->y); }, [state] { return state->y.poison_intact(); }};
   };
-  return {fmt::format("experts/{}_L{}_D{}_I{}_E{}_k{}_used{}_shared{}", shape.dtype == DType::kBf16 ? "bf16" : "f32",
+  return {fmt::format("experts/{}_L{}_D{}_I{}_E{}_k{}_used{}_shared{}", type_word(shape.dtype),
                       rows, shape.width, shape.inner, shape.experts, shape.top_k, shape.used, shape.shared_inner),
-          rows, true, prepare, [shape](bool rounds) { return sum_tolerance(shape.dtype, rounds); }};
+          rows, true, prepare, [shape](bool rounds) { return gated_tolerance(shape.dtype, rounds); }};
 }
 
 OperationCase ffn_case(DType dtype, int width, int inner, int rows) {
@@ -169,8 +169,8 @@ OperationCase ffn_case(DType dtype, int width, int inner, int rows) {
         },
         [state] { return rows_of(state->y); }, [state] { return state->y.poison_intact(); }};
   };
-  return {fmt::format("ffn/{}_L{}_D{}_I{}", dtype == DType::kBf16 ? "bf16" : "f32", rows, width, inner), rows, true,
-          prepare, [dtype](bool rounds) { return sum_tolerance(dtype, rounds); }};
+  return {fmt::format("ffn/{}_L{}_D{}_I{}", type_word(dtype), rows, width, inner), rows, true,
+          prepare, [dtype](bool rounds) { return gated_tolerance(dtype, rounds); }};
 }
 
 }  // namespace
@@ -203,7 +203,7 @@ std::vector<OperationCase> expert_cases() {
   add_route("experts256",
             {.name = "", .experts = 256, .groups = 8, .top_groups = 4, .top_k = 8, .scale = 2.5, .bias = 0.1}, 33);
 
-  for (const DType dtype : {DType::kF32, DType::kBf16}) {
+  for (const DType dtype : {DType::kF32, DType::kBf16, DType::kQ8, DType::kQ4}) {
     cases.push_back(experts_case({dtype, 384, 64, 16, 4, 16, 64}, 1));
     cases.push_back(experts_case({dtype, 384, 64, 16, 4, 16, 64}, 16));
     cases.push_back(experts_case({dtype, 33, 17, 5, 2, 3, 0}, 7));

@@ -11,7 +11,6 @@
 namespace latte::testing {
 namespace {
 
-std::string type_word(DType dtype) { return dtype == DType::kBf16 ? "bf16" : "f32"; }
 
 /// Keeps sums over K near 1.
 double weight_scale(int summed) { return std::sqrt(3.0 / summed); }
@@ -187,6 +186,14 @@ std::vector<OperationCase> matrix_cases() {
       cases.push_back(head_matmul_case(dtype, sum, 5, 1, 1, 9));
       cases.push_back(head_matmul_case(dtype, sum, 64, 2, 20, 40));
     }
+  }
+  for (const DType dtype : {DType::kQ8, DType::kQ4}) {
+    for (int rows = 1; rows <= 17; ++rows) cases.push_back(matmul_case(dtype, rows, 40, 100));
+    for (const int rows : {1, 4, 16, 33}) cases.push_back(matmul_case(dtype, rows, 130, 1024));
+    for (const int summed : {1, 31, 32, 33, 63, 64, 65, 97}) cases.push_back(matmul_case(dtype, 3, 17, summed));
+    for (const int outputs : {1, 15, 16}) cases.push_back(matmul_case(dtype, 5, outputs, 72));
+    cases.push_back(matmul_case(dtype, 300, 33, 50));
+    cases.push_back(matmul_case(dtype, 16, 35, 100, true));
   }
   for (const DType dtype : {DType::kF32, DType::kBf16}) {
     cases.push_back(expand_case({dtype, dtype, 3, 16, 8, 10, 12, 0, 70}));

@@ -33,6 +33,11 @@ struct OperationCase {
   std::function<double(bool rounds_to_bf16)> tolerance;
 };
 
+/// "bf16", for the name of a case.
+inline std::string type_word(DType dtype) {
+  return dtype == DType::kBf16 ? "bf16" : dtype == DType::kQ8 ? "q8" : dtype == DType::kQ4 ? "q4" : "f32";
+}
+
 /// Every case of every operation: tests and benchmarks of all devices run this one list.
 std::vector<OperationCase> operation_cases();
 

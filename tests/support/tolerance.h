@@ -33,9 +33,16 @@ inline constexpr double kBf16Products = 1.2e-2;
 inline constexpr double kModelReference = 1e-5;
 inline constexpr double kModelF32 = 2e-5;
 
+/// A gated block of grouped weights: the hidden rows of two devices differ by roundings, so that one of their codes may be
+/// another, a 127th of its group's largest value.
+inline constexpr double kGroupedGated = 4e-3;
+
 /// The tolerance of sums over operands of type `dtype`.
 inline double sum_tolerance(DType dtype, bool rounds_to_bf16) {
   return dtype == DType::kBf16 && rounds_to_bf16 ? kBf16Products : kFloatSums;
+}
+inline double gated_tolerance(DType dtype, bool rounds_to_bf16) {
+  return is_grouped(dtype) ? kGroupedGated : sum_tolerance(dtype, rounds_to_bf16);
 }
 inline double attention_tolerance(DType dtype, bool rounds_to_bf16) {
   return dtype == DType::kBf16 && rounds_to_bf16 ? kBf16Products : kFloatAttention;

@@ -21,7 +21,7 @@ struct CpuOptions {
   DType compute = DType::kF32;
 };
 
-/// The processor. Activations are F32; weights F32 or BF16; cached rows BF16 or F32; partials F32.
+/// The processor. Activations are F32; weights F32, BF16, Q8 or Q4 (those per head F32 or BF16); cached rows BF16 or F32; partials F32.
 /// The instruction set is chosen once at open; within one, equal inputs give equal bits whatever the thread count.
 class CpuBackend final : public Backend {
  public:
@@ -62,12 +62,21 @@ class CpuBackend final : public Backend {
     int first_row = 0;
     int rows = 0;
   };
+  /// Rows of x in the forms that a product's weights multiply.
+  struct ProductRows {
+    const float* x = nullptr;
+    std::int64_t stride = 0;
+    const std::uint16_t* bf16 = nullptr;  ///< where a bf16 weight asks for it
+    std::int64_t bf16_stride = 0;
+    GroupedRows codes = {};  ///< where a grouped weight asks for it
+  };
   /// The rows that chose one expert, or all rows for the shared one.
   struct ExpertRows {
     const ExpertWeights* weights = nullptr;
     std::int64_t first = 0;  ///< into the packed rows
     std::int64_t count = 0;
     std::int64_t first_hidden = 0;  ///< floats before its hidden rows
+    ProductRows hidden;
   };
 
   CpuBackend(const KernelTable& kernels, std::unique_ptr<ThreadPool> pool, bool round_activations);
@@ -79,6 +88,14 @@ class CpuBackend final : public Backend {
   bool rounds(DType weight) const { return round_activations_ && weight == DType::kBf16; }
   /// x as dense bf16 rows, valid until the next call.
   const std::uint16_t* rounded(const float* x, std::int64_t x_stride, std::int64_t rows, std::int64_t cols);
+  /// Adds to `rows` the form that `weight` asks for, unless it is there; `count` rows of `cols`. Valid until the next
+  /// rows of that form are made.
+  void add_form(ProductRows& rows, DType weight, std::int64_t count, std::int64_t cols);
+  /// x as codes, into memory of the caller's.
+  void round_to_codes(const float* x, std::int64_t stride, std::int64_t rows, std::int64_t cols, const CodeMemory& to);
+  /// A product of rows [first, first + count) of `rows`.
+  ProductJob product_job(const ConstMatRef& w, const ConstMatRef* w_up, const ProductRows& rows, std::int64_t first,
+                         std::int64_t count, MatView<float> y) const;
 
   void list_chunks(const AttendArgs& args);
   void list_attend_tasks(const AttendArgs& args);
@@ -86,6 +103,7 @@ class CpuBackend final : public Backend {
   void merge_row(const MergeArgs& args, const MergeRange& range, std::int64_t row, int lane, Scratch& scratch) const;
   void route_row(const RouteArgs& args, std::int64_t row, Scratch& scratch) const;
   void group_by_expert(const ExpertsArgs& args);
+  void add_hidden_forms(const float* hidden);
 
   BackendInfo info_;
   const KernelTable& kernels_;
@@ -96,6 +114,7 @@ class CpuBackend final : public Backend {
   std::vector<ProductJob> jobs_;
   std::vector<RowSumJob> row_sum_jobs_;
   std::vector<Scratch> thread_scratch_;
+  CodeScratch codes_;
   Scratch rounded_, packed_x_, hidden_, expert_out_, latent_;
   std::vector<int> chunk_order_;
   std::vector<AttendTask> attend_tasks_;

@@ -33,8 +33,8 @@ std::array<InstructionSet, 7> instruction_sets() {
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-  const bool avx512_bf16 = avx512 && __builtin_cpu_supports("avx512bf16");
   const bool avx512_vnni = avx512 && __builtin_cpu_supports("avx512vnni");
+  const bool avx512_bf16 = avx512_vnni && __builtin_cpu_supports("avx512bf16");
   const bool amx = processor_has_amx();
   const bool neon = false;
 #else  // AArch64 has NEON always
@@ -49,7 +49,7 @@ std::array<InstructionSet, 7> instruction_sets() {
            {"neon", neon_kernels(), neon},
            {"avx2", avx2_kernels(), avx2},
            {"avx512", avx512_kernels(), avx512},
-           {"avx512_vnni", nullptr, avx512_vnni},
+           {"avx512_vnni", avx512_vnni_kernels(), avx512_vnni},
            {"avx512_bf16", avx512_bf16_kernels(), avx512_bf16},
            {"amx", nullptr, amx}}};
 }

@@ -1,6 +1,7 @@
 #include <cstring>
 
 #include "device/cpu/cpu_backend.h"
+#include "tensor/grouped.h"
 
 // Gated feed-forward blocks. Gate and up are one launch, down is another; rows are packed by expert so that each chosen
 // expert's weights are read once for all of its rows.
@@ -9,37 +10,10 @@ namespace latte {
 namespace {
 
 void expects_block(const ExpertWeights& weights, std::int64_t width) {
-  const auto is_weight = [](const ConstMatRef& w) { return w.dtype == DType::kF32 || w.dtype == DType::kBf16; };
-  expects(is_weight(weights.gate) && is_weight(weights.down), "weights on cpu are F32 or BF16");
   expects(weights.up.dtype == weights.gate.dtype, "gate and up are of one type");
   expects(weights.gate.cols == width && weights.up.cols == width && weights.down.rows == width, "a block maps D to D");
   expects(weights.up.rows == weights.gate.rows && weights.down.cols == weights.gate.rows,
           "a block's hidden width is one");
-}
-
-/// What a launch reads: f32 rows, and the same rows rounded where a weight asks for it.
-struct LaunchRows {
-  const float* x = nullptr;
-  const std::uint16_t* x_bf16 = nullptr;
-  std::int64_t stride = 0;
-  std::int64_t bf16_stride = 0;
-};
-
-ProductJob block_job(const ConstMatRef& w, const ConstMatRef* w_up, const LaunchRows& rows, std::int64_t first,
-                     std::int64_t count, bool round, float* y, std::int64_t y_stride) {
-  return {.w = w.data,
-          .w_up = w_up == nullptr ? nullptr : w_up->data,
-          .w_stride = w.row_stride,
-          .w_up_stride = w_up == nullptr ? 0 : w_up->row_stride,
-          .w_bf16 = w.dtype == DType::kBf16,
-          .x = round ? static_cast<const void*>(rows.x_bf16 + first * rows.bf16_stride) : rows.x + first * rows.stride,
-          .x_stride = round ? rows.bf16_stride : rows.stride,
-          .x_bf16 = round,
-          .y = y,
-          .y_stride = y_stride,
-          .m = count,
-          .n = w.rows,
-          .k = w.cols};
 }
 
 }  // namespace
@@ -62,7 +36,7 @@ void CpuBackend::group_by_expert(const ExpertsArgs& args) {
   std::int64_t first_hidden = 0;
   const auto push = [&](const ExpertWeights& weights, std::int64_t count) {
     expects_block(weights, args.x_LD.cols);
-    expert_rows_.push_back({&weights, first, count, first_hidden});
+    expert_rows_.push_back({&weights, first, count, first_hidden, {}});
     first += count;
     first_hidden += count * weights.gate.rows;
   };
@@ -79,6 +53,32 @@ void CpuBackend::group_by_expert(const ExpertsArgs& args) {
     }
   }
   if (args.shared != nullptr) push(*args.shared, rows);
+}
+
+/// Hidden rows of every expert in the forms that the down projections ask for: their widths may differ.
+void CpuBackend::add_hidden_forms(const float* hidden) {
+  std::int64_t groups = 0, floats = 0;
+  bool round = false;
+  for (const ExpertRows& group : expert_rows_) {
+    const ConstMatRef& down = group.weights->down;
+    floats += group.count * down.cols;
+    if (is_grouped(down.dtype)) groups += group.count * group_count(down.cols);
+    round = round || rounds(down.dtype);
+  }
+  const std::uint16_t* bf16 = round ? rounded(hidden, floats, 1, floats) : nullptr;
+  CodeMemory memory = codes_.get(groups, kGroupInputs);
+  for (ExpertRows& group : expert_rows_) {
+    const ConstMatRef& down = group.weights->down;
+    const std::int64_t inner = down.cols;
+    group.hidden = {.x = hidden + group.first_hidden, .stride = inner, .bf16_stride = inner};
+    if (rounds(down.dtype)) group.hidden.bf16 = bf16 + group.first_hidden;
+    if (!is_grouped(down.dtype)) continue;
+    const std::int64_t row_groups = group_count(inner);
+    round_to_codes(group.hidden.x, inner, group.count, inner, memory);
+    group.hidden.codes = {memory.codes, memory.scales, memory.sums, row_groups};
+    memory = {memory.codes + group.count * row_groups * kGroupInputs, memory.scales + group.count * row_groups,
+              memory.sums + group.count * row_groups};
+  }
 }
 
 void CpuBackend::experts(const ExpertsArgs& args) {
@@ -111,33 +111,22 @@ void CpuBackend::experts(const ExpertsArgs& args) {
     if (args.shared != nullptr) std::memcpy(packed + (shared_first + l) * width, x.row(l), row_bytes);
   });
 
-  LaunchRows rows{.x = packed, .stride = width, .bf16_stride = width};
-  bool round_x = false;
-  bool round_hidden = false;
-  for (const ExpertRows& group : expert_rows_) {
-    round_x = round_x || rounds(group.weights->gate.dtype);
-    round_hidden = round_hidden || rounds(group.weights->down.dtype);
-  }
-  if (round_x) rows.x_bf16 = rounded(packed, width, packed_rows, width);
+  ProductRows rows{.x = packed, .stride = width};
   jobs_.clear();
   for (const ExpertRows& group : expert_rows_) {
     const ExpertWeights& block = *group.weights;
-    jobs_.push_back(block_job(block.gate, &block.up, rows, group.first, group.count, rounds(block.gate.dtype),
-                              hidden + group.first_hidden, block.gate.rows));
+    add_form(rows, block.gate.dtype, packed_rows, width);
+    const std::int64_t inner = block.gate.rows;
+    jobs_.push_back(product_job(block.gate, &block.up, rows, group.first, group.count,
+                                {hidden + group.first_hidden, group.count, inner, inner}));
   }
   products_.run(jobs_);
 
-  const std::uint16_t* hidden_bf16 = round_hidden ? rounded(hidden, hidden_floats, 1, hidden_floats) : nullptr;
+  add_hidden_forms(hidden);
   jobs_.clear();
   for (const ExpertRows& group : expert_rows_) {
-    const ExpertWeights& block = *group.weights;
-    const std::int64_t stride = block.gate.rows;
-    const LaunchRows hidden_rows{.x = hidden + group.first_hidden,
-                                 .x_bf16 = round_hidden ? hidden_bf16 + group.first_hidden : nullptr,
-                                 .stride = stride,
-                                 .bf16_stride = stride};
-    jobs_.push_back(block_job(block.down, nullptr, hidden_rows, 0, group.count, rounds(block.down.dtype),
-                              out + group.first * width, width));
+    jobs_.push_back(product_job(group.weights->down, nullptr, group.hidden, 0, group.count,
+                                {out + group.first * width, group.count, width, width}));
   }
   products_.run(jobs_);
 
@@ -156,23 +145,16 @@ void CpuBackend::ffn(const FfnArgs& args) {
   expects(args.x_LD.dtype == DType::kF32 && args.y_LD.dtype == DType::kF32, "activations on cpu are F32");
   expects(args.y_LD.rows == x.rows && args.y_LD.cols == x.cols, "a feed-forward block keeps shape");
   expects_block(block, x.cols);
-  const std::int64_t hidden_width = block.gate.rows;
-  auto* hidden = hidden_.get<float>(x.rows * hidden_width);
-  const bool round_x = rounds(block.gate.dtype);
-  const LaunchRows rows{.x = x.data,
-                        .x_bf16 = round_x ? rounded(x.data, x.row_stride, x.rows, x.cols) : nullptr,
-                        .stride = x.row_stride,
-                        .bf16_stride = x.cols};
-  const ProductJob gated = block_job(block.gate, &block.up, rows, 0, x.rows, round_x, hidden, hidden_width);
+  const std::int64_t inner = block.gate.rows;
+  auto* hidden = hidden_.get<float>(x.rows * inner);
+  ProductRows rows{.x = x.data, .stride = x.row_stride};
+  add_form(rows, block.gate.dtype, x.rows, x.cols);
+  const ProductJob gated = product_job(block.gate, &block.up, rows, 0, x.rows, {hidden, x.rows, inner, inner});
   products_.run(std::span(&gated, 1));
 
-  const bool round_hidden = rounds(block.down.dtype);
-  const LaunchRows hidden_rows{.x = hidden,
-                               .x_bf16 = round_hidden ? rounded(hidden, hidden_width, x.rows, hidden_width) : nullptr,
-                               .stride = hidden_width,
-                               .bf16_stride = hidden_width};
-  ProductJob down = block_job(block.down, nullptr, hidden_rows, 0, x.rows, round_hidden,
-                              static_cast<float*>(args.y_LD.data), args.y_LD.row_stride);
+  ProductRows hidden_rows{.x = hidden, .stride = inner};
+  add_form(hidden_rows, block.down.dtype, x.rows, inner);
+  ProductJob down = product_job(block.down, nullptr, hidden_rows, 0, x.rows, typed<float>(args.y_LD));
   down.accumulate = true;
   products_.run(std::span<const ProductJob>(&down, 1));
 }

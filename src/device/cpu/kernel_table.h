@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "plan/kv_chunk.h"
+#include "tensor/grouped.h"
 
 // What the CPU backend asks of an instruction set. Kernels get raw pointers only: a translation unit compiled for one
 // instruction set must not emit inline functions that another unit might be linked against.
@@ -29,6 +30,41 @@ struct ProductPanel {
       0;  ///< weight rows after these that the same thread multiplies next: what may be fetched ahead
   bool accumulate = false;
   float* scratch = nullptr;  ///< product_scratch_floats
+};
+
+/// Rows of x rounded to codes, group by group (tensor/grouped.h).
+struct GroupedRows {
+  const std::int8_t* codes = nullptr;   ///< [m, groups * kGroupInputs]
+  const float* scales = nullptr;        ///< [m, groups]
+  const std::int32_t* sums = nullptr;   ///< [m, groups]: of each group's codes
+  std::int64_t groups = 0;
+
+  [[gnu::always_inline]] GroupedRows from(std::int64_t row) const {
+    return {codes + row * groups * kGroupInputs, scales + row * groups, sums + row * groups, groups};
+  }
+};
+
+/// One panel of a grouped weight times all rows of x: y[m, n] for its n <= kPanelOutputs outputs. With `w_up`:
+/// y = silu(w x) * (w_up x).
+struct GroupedPanel {
+  const void* w = nullptr;
+  const void* w_up = nullptr;
+  bool four_bits = false;
+  GroupedRows x;
+  float* y = nullptr;
+  std::int64_t y_stride = 0;
+  std::int64_t m = 0;
+  int n = 0;
+  bool accumulate = false;
+};
+
+/// A row of x to be rounded to codes; the places past its end are filled with 0.
+struct RoundRow {
+  const float* x = nullptr;
+  std::int64_t n = 0;
+  std::int8_t* codes = nullptr;
+  float* scales = nullptr;
+  std::int32_t* sums = nullptr;
 };
 
 /// Most weight rows of a panel: a multiple of every tile's rows.
@@ -86,6 +122,8 @@ struct KernelTable {
 
   void (*product)(const ProductPanel& panel);
   void (*row_sum)(const RowSumPanel& panel);
+  void (*grouped_product)(const GroupedPanel& panel);
+  void (*round_row)(const RoundRow& row);
   /// q [rows, key_width] to [key_width, rows] per vector pair, padded lanes 0; `to` holds group_rows * key_width
   /// floats.
   void (*transpose_queries)(const float* q, std::int64_t q_stride, int rows, int key_width, float* to);
@@ -116,6 +154,7 @@ const KernelTable* scalar_kernels();
 const KernelTable* neon_kernels();
 const KernelTable* avx2_kernels();
 const KernelTable* avx512_kernels();
+const KernelTable* avx512_vnni_kernels();
 const KernelTable* avx512_bf16_kernels();
 
 }  // namespace latte

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "device/cpu/attend_kernels.h"
+#include "device/cpu/grouped_kernels.h"
 #include "device/cpu/kernel_table.h"
 #include "device/cpu/product_kernels.h"
 #include "device/cpu/row_kernels.h"
@@ -8,8 +9,9 @@
 namespace latte {
 namespace {
 
-/// The generic bodies over one SIMD type. `Bf16Dot` is FloatDot<S> where bf16 operands are not multiplied as such.
-template <class S, class Bf16Dot>
+/// The generic bodies over one SIMD type. `Bf16Dot` is FloatDot<S> where bf16 operands are not multiplied as such;
+/// `GroupDot` multiplies the codes of grouped weights.
+template <class S, class Bf16Dot, class GroupDot>
 constexpr KernelTable kernel_table(const char* isa) {
   return {.isa = isa,
           .vector_width = S::kWidth,
@@ -17,6 +19,8 @@ constexpr KernelTable kernel_table(const char* isa) {
           .bf16_products = !__is_same(Bf16Dot, FloatDot<S>),
           .product = &product<S, Bf16Dot>,
           .row_sum = &row_sum<S>,
+          .grouped_product = &grouped_product<GroupDot>,
+          .round_row = &round_row,
           .transpose_queries = &transpose_queries<S>,
           .attend_leaf = &attend_leaf<S>,
           .combine = &combine<S>,

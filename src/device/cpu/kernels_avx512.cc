@@ -1,13 +1,14 @@
 #include "device/cpu/kernel_table.h"
 
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
+#include "device/cpu/group_dot_avx512.h"
 #include "device/cpu/kernel_unit.h"
 #include "device/cpu/simd_avx512.h"
 
 namespace latte {
 
 const KernelTable* avx512_kernels() {
-  static constexpr KernelTable kTable = kernel_table<Avx512, FloatDot<Avx512>>("avx512");
+  static constexpr KernelTable kTable = kernel_table<Avx512, FloatDot<Avx512>, Avx512GroupDot>("avx512");
   return &kTable;
 }
 

@@ -1,7 +1,8 @@
 #include "device/cpu/kernel_table.h"
 
 #if defined(__AVX512BF16__) && defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && \
-    defined(__AVX512VL__)
+    defined(__AVX512VL__) && defined(__AVX512VNNI__)
+#include "device/cpu/group_dot_avx512.h"
 #include "device/cpu/kernel_unit.h"
 #include "device/cpu/simd_avx512.h"
 
@@ -26,7 +27,7 @@ struct PairDot {
 }  // namespace
 
 const KernelTable* avx512_bf16_kernels() {
-  static constexpr KernelTable kTable = kernel_table<Avx512, PairDot>("avx512_bf16");
+  static constexpr KernelTable kTable = kernel_table<Avx512, PairDot, VnniGroupDot>("avx512_bf16");
   return &kTable;
 }
 

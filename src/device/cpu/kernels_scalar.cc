@@ -1,10 +1,11 @@
+#include "device/cpu/group_dot.h"
 #include "device/cpu/kernel_unit.h"
 #include "device/cpu/simd_scalar.h"
 
 namespace latte {
 
 const KernelTable* scalar_kernels() {
-  static constexpr KernelTable kTable = kernel_table<Scalar, FloatDot<Scalar>>("scalar");
+  static constexpr KernelTable kTable = kernel_table<Scalar, FloatDot<Scalar>, PlainGroupDot<Scalar>>("scalar");
   return &kTable;
 }
 

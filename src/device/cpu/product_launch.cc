@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tensor/grouped.h"
+
 namespace latte {
 namespace {
 
@@ -25,6 +27,7 @@ Grid grid(std::int64_t m, std::int64_t n, std::int64_t panel, std::int64_t block
 
 /// One row of x waits for memory: small panels divide evenly. More rows reuse a tall panel.
 Grid product_grid(const ProductJob& job, std::int64_t block) {
+  if (is_grouped(job.w_type)) return grid(job.m, job.n, kPanelOutputs, block);
   return grid(job.m, job.n, job.m == 1 ? 8 : kPanelRows, block);
 }
 
@@ -107,7 +110,8 @@ void ProductLauncher::run(std::span<const ProductJob> jobs) {
     static Grid cut(const ProductJob& job, std::int64_t block) { return product_grid(job, block); }
     void run(const ProductJob& job, std::int64_t m, std::int64_t rows, std::int64_t n, std::int64_t cols,
              std::int64_t following, int thread) const {
-      const std::int64_t w_bytes = job.w_bf16 ? 2 : 4;
+      if (is_grouped(job.w_type)) return run_grouped(job, m, rows, n, cols);
+      const std::int64_t w_bytes = job.w_type == DType::kBf16 ? 2 : 4;
       const std::int64_t x_bytes = job.x_bf16 ? 2 : 4;
       const auto* w = static_cast<const std::byte*>(job.w) + n * job.w_stride * w_bytes;
       const auto* w_up =
@@ -116,7 +120,7 @@ void ProductLauncher::run(std::span<const ProductJob> jobs) {
                        .w_up = w_up,
                        .w_stride = job.w_stride,
                        .w_up_stride = job.w_up_stride,
-                       .w_bf16 = job.w_bf16,
+                       .w_bf16 = job.w_type == DType::kBf16,
                        .x = static_cast<const std::byte*>(job.x) + m * job.x_stride * x_bytes,
                        .x_stride = job.x_stride,
                        .x_bf16 = job.x_bf16,
@@ -128,6 +132,20 @@ void ProductLauncher::run(std::span<const ProductJob> jobs) {
                        .following = following,
                        .accumulate = job.accumulate,
                        .scratch = scratch[static_cast<std::size_t>(thread)].get<float>(0)});
+    }
+    void run_grouped(const ProductJob& job, std::int64_t m, std::int64_t rows, std::int64_t n,
+                     std::int64_t cols) const {
+      const std::int64_t offset = n / kPanelOutputs * panel_bytes(job.w_type, job.k);
+      const auto* w_up = job.w_up == nullptr ? nullptr : static_cast<const std::byte*>(job.w_up) + offset;
+      kernels.grouped_product({.w = static_cast<const std::byte*>(job.w) + offset,
+                               .w_up = w_up,
+                               .four_bits = job.w_type == DType::kQ4,
+                               .x = job.codes.from(m),
+                               .y = job.y + m * job.y_stride + n,
+                               .y_stride = job.y_stride,
+                               .m = rows,
+                               .n = static_cast<int>(cols),
+                               .accumulate = job.accumulate});
     }
   };
   run_divided(jobs, Panels{kernels_, scratch_});

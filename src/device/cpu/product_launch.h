@@ -7,19 +7,22 @@
 #include "base/thread_pool.h"
 #include "device/cpu/kernel_table.h"
 #include "device/cpu/scratch.h"
+#include "tensor/dtype.h"
 
 namespace latte {
 
-/// y [m, n] = x [m, k] w [n, k]^T of one weight matrix; with `w_up`, y = silu(w x) * (w_up x).
+/// y [m, n] = x [m, k] w [n, k]^T of one weight matrix; with `w_up`, y = silu(w x) * (w_up x). A grouped weight is
+/// multiplied with `codes`, any other with `x`.
 struct ProductJob {
   const void* w = nullptr;
   const void* w_up = nullptr;
+  DType w_type = DType::kF32;
   std::int64_t w_stride = 0;
   std::int64_t w_up_stride = 0;
-  bool w_bf16 = false;
   const void* x = nullptr;
   std::int64_t x_stride = 0;
   bool x_bf16 = false;
+  GroupedRows codes = {};
   float* y = nullptr;
   std::int64_t y_stride = 0;
   std::int64_t m = 0, n = 0, k = 0;

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "device/cpu/cpu_backend.h"
+#include "tensor/grouped.h"
 #include "tensor/half.h"
 
 // Matrix products: each operation becomes a list of jobs for the launcher.
@@ -9,8 +10,8 @@
 namespace latte {
 namespace {
 
-void expects_weight(DType dtype) {
-  expects(dtype == DType::kF32 || dtype == DType::kBf16, "weights on cpu are F32 or BF16");
+void expects_head_weight(DType dtype) {
+  expects(dtype == DType::kF32 || dtype == DType::kBf16, "weights per head on cpu are F32 or BF16");
 }
 
 /// Puts the bias where the product will add: a row's bits do not depend on the rows beside it.
@@ -37,38 +38,72 @@ const std::uint16_t* CpuBackend::rounded(const float* x, std::int64_t x_stride, 
   return to;
 }
 
+void CpuBackend::round_to_codes(const float* x, std::int64_t stride, std::int64_t rows, std::int64_t cols,
+                                const CodeMemory& to) {
+  const std::int64_t groups = group_count(cols);
+  for_rows(rows, cols, [&](std::int64_t i, int) {
+    kernels_.round_row({.x = x + i * stride,
+                        .n = cols,
+                        .codes = to.codes + i * groups * kGroupInputs,
+                        .scales = to.scales + i * groups,
+                        .sums = to.sums + i * groups});
+  });
+}
+
+void CpuBackend::add_form(ProductRows& rows, DType weight, std::int64_t count, std::int64_t cols) {
+  if (rounds(weight) && rows.bf16 == nullptr) {
+    rows.bf16 = rounded(rows.x, rows.stride, count, cols);
+    rows.bf16_stride = cols;
+  } else if (is_grouped(weight) && rows.codes.codes == nullptr) {
+    const std::int64_t groups = group_count(cols);
+    const CodeMemory memory = codes_.get(count * groups, kGroupInputs);
+    round_to_codes(rows.x, rows.stride, count, cols, memory);
+    rows.codes = {memory.codes, memory.scales, memory.sums, groups};
+  }
+}
+
+ProductJob CpuBackend::product_job(const ConstMatRef& w, const ConstMatRef* w_up, const ProductRows& rows,
+                                   std::int64_t first, std::int64_t count, MatView<float> y) const {
+  expects(w.dtype == DType::kF32 || w.dtype == DType::kBf16 || is_grouped(w.dtype),
+          "weights on cpu are F32, BF16, Q8 or Q4");
+  const bool round = rounds(w.dtype);
+  const bool grouped = is_grouped(w.dtype);
+  return {.w = w.data,
+          .w_up = w_up == nullptr ? nullptr : w_up->data,
+          .w_type = w.dtype,
+          .w_stride = w.row_stride,
+          .w_up_stride = w_up == nullptr ? 0 : w_up->row_stride,
+          .x = round ? static_cast<const void*>(rows.bf16 + first * rows.bf16_stride) : rows.x + first * rows.stride,
+          .x_stride = round ? rows.bf16_stride : rows.stride,
+          .x_bf16 = round,
+          .codes = grouped ? rows.codes.from(first) : GroupedRows{},
+          .y = y.data,
+          .y_stride = y.row_stride,
+          .m = count,
+          .n = w.rows,
+          .k = w.cols};
+}
+
 void CpuBackend::matmul(const MatmulArgs& args) {
   const MatView<const float> x = typed<const float>(args.x);
   expects(args.x.dtype == DType::kF32, "activations on cpu are F32");
   jobs_.clear();
-  const std::uint16_t* x_bf16 = nullptr;
+  ProductRows rows{.x = x.data, .stride = x.row_stride};
   for (const Projection& projection : args.projections) {
     const ConstMatRef& w = projection.w;
-    expects_weight(w.dtype);
     expects(w.cols == x.cols && projection.y.rows == x.rows && projection.y.cols == w.rows, "a product's shapes fit");
     expects(projection.y.dtype == DType::kF32, "activations on cpu are F32");
     if (!projection.bias.empty()) put_bias(projection);
-    const bool round = rounds(w.dtype);
-    if (round && x_bf16 == nullptr) x_bf16 = rounded(x.data, x.row_stride, x.rows, x.cols);
-    jobs_.push_back({.w = w.data,
-                     .w_stride = w.row_stride,
-                     .w_bf16 = w.dtype == DType::kBf16,
-                     .x = round ? static_cast<const void*>(x_bf16) : x.data,
-                     .x_stride = round ? x.cols : x.row_stride,
-                     .x_bf16 = round,
-                     .y = static_cast<float*>(projection.y.data),
-                     .y_stride = projection.y.row_stride,
-                     .m = x.rows,
-                     .n = w.rows,
-                     .k = x.cols,
-                     .accumulate = projection.accumulate || !projection.bias.empty()});
+    add_form(rows, w.dtype, x.rows, x.cols);
+    jobs_.push_back(product_job(w, nullptr, rows, 0, x.rows, typed<float>(projection.y)));
+    jobs_.back().accumulate = projection.accumulate || !projection.bias.empty();
   }
   products_.run(jobs_);
 }
 
 void CpuBackend::head_matmul(const HeadMatmulArgs& args) {
   const ConstStackRef& w = args.w;
-  expects_weight(w.dtype);
+  expects_head_weight(w.dtype);
   expects(args.x.dtype == DType::kF32 && args.y.dtype == DType::kF32, "activations on cpu are F32");
   expects(w.count > 0 && args.x.rows % w.count == 0 && args.y.rows == args.x.rows,
           "a head product has rows for every head");
@@ -88,8 +123,8 @@ void CpuBackend::head_matmul(const HeadMatmulArgs& args) {
         static_cast<const std::byte*>(w.data) + h * w.stack_stride * static_cast<std::int64_t>(dtype_bytes(w.dtype));
     if (sum_cols) {
       jobs_.push_back({.w = w_h,
+                       .w_type = w.dtype,
                        .w_stride = w.row_stride,
-                       .w_bf16 = w.dtype == DType::kBf16,
                        .x = round ? static_cast<const void*>(x_bf16 + h * args.x.cols) : x + h * args.x.row_stride,
                        .x_stride = heads * (round ? args.x.cols : args.x.row_stride),
                        .x_bf16 = round,
@@ -121,7 +156,7 @@ void CpuBackend::head_matmul(const HeadMatmulArgs& args) {
 void CpuBackend::expand_latent(const ExpandArgs& args) {
   const ConstStackRef& uk = args.w_uk_Hnr;
   const ConstStackRef& uv = args.w_uv_Hvr;
-  expects_weight(uk.dtype);
+  expects_head_weight(uk.dtype);
   expects(uk.dtype == uv.dtype && uk.count == uv.count && uk.cols == uv.cols, "both expansions read the same latent");
   expects(args.keys.dtype == DType::kF32 && args.values.dtype == DType::kF32,
           "expanded keys and values on cpu are F32");
@@ -151,8 +186,8 @@ void CpuBackend::expand_latent(const ExpandArgs& args) {
     for (const auto& [w, to] : {std::pair(&uk, &args.keys), std::pair(&uv, &args.values)}) {
       const std::int64_t head_bytes = h * w->stack_stride * static_cast<std::int64_t>(dtype_bytes(w->dtype));
       jobs_.push_back({.w = static_cast<const std::byte*>(w->data) + head_bytes,
+                       .w_type = w->dtype,
                        .w_stride = w->row_stride,
-                       .w_bf16 = w->dtype == DType::kBf16,
                        .x = round ? static_cast<const void*>(latent_bf16) : latent,
                        .x_stride = round ? r : r + p,
                        .x_bf16 = round,

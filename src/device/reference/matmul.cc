@@ -3,6 +3,7 @@
 #include "device/reference/operations.h"
 #include "device/reference/panel.h"
 #include "device/reference/rows_of_doubles.h"
+#include "tensor/grouped.h"
 
 namespace latte::reference {
 namespace {
@@ -50,10 +51,52 @@ void add_bias(ConstMatRef bias_1N, MatRef y_LN) {
   }
 }
 
+/// A row of x as a product with grouped weights rounds it (tensor/grouped.h).
+struct CodedRow {
+  CodedRow(const double* x, std::int64_t cols) : codes(group_count(cols) * kGroupInputs), scales(group_count(cols)) {
+    std::vector<float> floats(x, x + cols);
+    for (std::int64_t g = 0; g * kGroupInputs < cols; ++g) {
+      const std::int64_t count = std::min<std::int64_t>(kGroupInputs, cols - g * kGroupInputs);
+      scales[g] = quantise_group(std::span(floats).subspan(g * kGroupInputs, count), codes.data() + g * kGroupInputs);
+    }
+  }
+  std::vector<std::int8_t> codes;
+  std::vector<float> scales;
+};
+
+/// Output n: the codes' sums are exact, the rest is in double.
+double grouped_sum(ConstMatRef w, std::int64_t n, const CodedRow& x) {
+  double total = 0;
+  for (std::int64_t g = 0; g * kGroupInputs < w.cols; ++g) {
+    double sum = 0, scale = 0;
+    for (std::int64_t k = g * kGroupInputs; k < std::min(w.cols, (g + 1) * kGroupInputs); ++k) {
+      const GroupedElement element = grouped_element(w, n, k);
+      scale = element.scale;
+      sum += element.code * x.codes[k];
+    }
+    total += sum * scale * x.scales[g];
+  }
+  return total;
+}
+
+void multiply_grouped(ConstMatRef x, ConstMatRef w, MatRef y, bool accumulate) {
+  std::vector<CodedRow> rows;
+  for (std::int64_t l = 0; l < x.rows; ++l) rows.emplace_back(double_row(x, l), x.cols);
+  for_blocks(w.rows, kPanelOutputs, operations(x.rows, w.rows, w.cols), [&](std::int64_t first, std::int64_t end) {
+    for (std::int64_t l = 0; l < x.rows; ++l) {
+      for (std::int64_t n = first; n < end; ++n) {
+        double& to = double_row(y, l)[n];
+        to = grouped_sum(w, n, rows[l]) + (accumulate ? to : 0.0);
+      }
+    }
+  });
+}
+
 }  // namespace
 
 void multiply(ConstMatRef x, ConstMatRef w, MatRef y, bool accumulate) {
   expects(x.cols == w.cols && y.cols == w.rows && y.rows == x.rows, "a product is y [L, N] = x [L, K] w [N, K]^T");
+  if (is_grouped(w.dtype)) return multiply_grouped(x, w, y, accumulate);
   for_blocks(w.rows, kPanelWidth, operations(x.rows, w.rows, w.cols), [&](std::int64_t first, std::int64_t) {
     Panel panel;
     panel.take_rows(w, first);

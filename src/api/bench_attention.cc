@@ -1,0 +1,367 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numbers>
+#include <utility>
+
+#include "api/bench_model.h"
+#include "api/bench_paths.h"
+#include "api/bench_timing.h"
+#include "api/machine.h"
+#include "api/out_of_memory.h"
+#include "api/read_bandwidth.h"
+#include "api/synthetic_cache.h"
+#include "attention/forms.h"
+#include "base/fail.h"
+#include "device/open_backend.h"
+#include "latte/bench.h"
+#include "model/rope.h"
+#include "weights/random_weights.h"
+
+namespace latte {
+namespace {
+
+enum class Arm { kExpanded, kMaterialised, kAbsorbed };
+constexpr std::array kArms = {Arm::kExpanded, Arm::kMaterialised, Arm::kAbsorbed};
+
+const char* arm_name(Arm arm) {
+  return arm == Arm::kExpanded ? "expanded"
+                               : form_name(arm == Arm::kAbsorbed ? MlaForm::kAbsorbed : MlaForm::kMaterialised);
+}
+
+/// Keys and values of every head, lane after lane, as an engine without latent attention keeps them.
+class ExpandedCache {
+ public:
+  static Result<ExpandedCache> fill(Backend& backend, const MlaGeometry& g, DType dtype, int rows, std::uint64_t seed) {
+    ExpandedCache cache;
+    // A lane's rows are a layer's rows of a cache with one page.
+    for (auto [width, lanes] : {std::pair{g.key_width(), &cache.keys_}, std::pair{g.v, &cache.values_}}) {
+      lanes->heads = g.heads;
+      lanes->width = width;
+      lanes->rows = rows;
+      lanes->dtype = dtype;
+      const std::size_t bytes = static_cast<std::size_t>(rows) * static_cast<std::size_t>(width) * dtype_bytes(dtype) *
+                                static_cast<std::size_t>(g.heads);
+      Result<DeviceBuffer> memory = backend.allocate(bytes);
+      if (!memory.ok()) return memory.error();
+      lanes->memory = std::move(*memory);
+      LatentCache source(backend, 1, width, dtype, rows);
+      if (Status made = fill_with_random_rows(backend, source, rows, seed); !made.ok()) return made.error();
+      std::vector<std::byte> one(bytes / static_cast<std::size_t>(g.heads));
+      source.read(0, 0, rows, one);
+      lanes->page = lanes->memory.data();
+      for (int head = 0; head < g.heads; ++head) {
+        KeyRows lane = lanes->view();
+        lane.first_col = head * lane.lane_stride;
+        backend.write_rows(one, lane, 0, rows, width);
+      }
+    }
+    return cache;
+  }
+
+  KeyRows keys() const { return keys_.view(); }
+  KeyRows values() const { return values_.view(); }
+
+ private:
+  struct Lanes {
+    DeviceBuffer memory;
+    void* page = nullptr;
+    int heads = 0, width = 0, rows = 0;
+    DType dtype = DType::kBf16;
+
+    KeyRows view() const {
+      return {.pages = &page,
+              .page_rows = rows,
+              .row_stride = width,
+              .lane_stride = std::int64_t{rows} * width,
+              .rows = rows,
+              .dtype = dtype};
+    }
+  };
+  Lanes keys_, values_;
+};
+
+/// What every arm of one device and geometry shares.
+struct Bench {
+  Backend& backend;
+  const ModelConfig& config;
+  double scale;
+  const MlaWeights& weights;
+  DType cache_dtype;
+};
+
+/// Ordinary attention: a lane per head, keys divided as those of any model are.
+void attend_expanded(const Bench& bench, const StepPlan& plan, const AttentionBuffers& b, const ExpandedCache& cache) {
+  const MlaGeometry& g = bench.config.geometry;
+  for (const AttendCall& call : plan.calls) {
+    const std::int64_t queries = call.queries.query_count;
+    const MatRef q = b.q_LHk.rows_from(call.queries.first_query, queries);
+    const AttendSequence sequence{.q_WK = {q.data, q.dtype, queries, g.key_width(), q.row_stride},
+                                  .q_lane_stride = g.key_width(),
+                                  .keys = cache.keys(),
+                                  .values = cache.values(),
+                                  .first_key_pos = 0,
+                                  .first_query_pos = plan.rows_before + call.queries.first_query};
+    const Partials partials{.o = b.partial_o.data,
+                            .log2_sums = b.partial_sums.data,
+                            .dtype = b.partial_o.dtype,
+                            .slots = call.slots,
+                            .lanes = g.heads,
+                            .rows = queries,
+                            .width = g.v};
+    bench.backend.attend_partial({.step_class = plan.step_class,
+                                  .sequences = {&sequence, 1},
+                                  .lanes = g.heads,
+                                  .rows_per_query = 1,
+                                  .key_width = g.key_width(),
+                                  .value_width = g.v,
+                                  .scale_log2 = bench.scale * std::numbers::log2e,
+                                  .chunks = std::span(plan.chunks).subspan(call.first_chunk, call.chunk_count),
+                                  .partials = partials});
+    const MergeRange range{.first_slot = 0, .slot_count = call.slots, .first_row = 0, .row_count = queries};
+    bench.backend.merge_partials({partials, {&range, 1}, b.out_LHv.rows_from(call.queries.first_query, queries), g.v});
+  }
+}
+
+/// One arm of one cell: its plan and its memory.
+class Cell {
+ public:
+  static Result<Cell> open(const Bench& bench, Arm arm, int rows, int depth) {
+    Cell cell;
+    cell.arm_ = arm;
+    const MlaGeometry& g = bench.config.geometry;
+    const Role role = step_class(Role::kGenerated, rows) == StepClass::kDecode ? Role::kGenerated : Role::kPrompt;
+    if (arm == Arm::kExpanded) {
+      plan_step(GqaGeometry{g.heads, g.heads, g.v}, depth, rows, role, cell.plan_);
+    } else {
+      const MlaPath path = arm == Arm::kAbsorbed ? MlaPath::kAbsorbed : MlaPath::kMaterialised;
+      plan_step(g, depth, rows, role, path, cell.plan_);
+    }
+    BufferCarver size(nullptr);
+    cell.carve(size, bench);
+    Result<DeviceBuffer> memory = bench.backend.allocate(size.used());
+    if (!memory.ok()) return memory.error();
+    cell.memory_ = std::move(*memory);
+    BufferCarver carver(cell.memory_.data());
+    cell.carve(carver, bench);
+    const MatRef q = cell.buffers_.q_LHk;
+    std::vector<double> values(static_cast<std::size_t>(q.rows * q.cols));
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i * 37 % 101) / 50 - 1;
+    bench.backend.upload(values, q);
+    cell.row_.test = test_name("attn", rows, depth);
+    cell.row_.rows = rows;
+    cell.row_.depth = depth;
+    cell.row_.arm = arm_name(arm);
+    cell.row_.cache = "synthetic";
+    return cell;
+  }
+
+  Result<double> sample(const Bench& bench, const LatentCache& latent, const ExpandedCache& expanded) {
+    const KeyRows rows = latent.layer_rows(0, plan_.rows_after());
+    const MlaStepArgs args{.backend = bench.backend,
+                           .plan = plan_,
+                           .weights = bench.weights,
+                           .softmax_scale = bench.scale,
+                           .cos_Lp = {},
+                           .sin_Lp = {},
+                           .latent = rows,
+                           .buffers = buffers_,
+                           .x_LD = {},
+                           .residual_LD = {}};
+    counted_.count(plan_.form, plan_.new_rows);
+    return seconds_of([&]() -> Status {
+      if (arm_ == Arm::kExpanded) attend_expanded(bench, plan_, buffers_, expanded);
+      if (arm_ == Arm::kMaterialised) attend_materialised(args);
+      if (arm_ == Arm::kAbsorbed) attend_absorbed(args);
+      return bench.backend.synchronize();
+    });
+  }
+
+  /// Cached rows, and the weights of the expansion or of the fold.
+  void count_bytes(const Bench& bench) {
+    const MlaGeometry& g = bench.config.geometry;
+    const std::int64_t element = static_cast<std::int64_t>(dtype_bytes(bench.cache_dtype));
+    const std::int64_t expanded = std::int64_t{g.heads} * (g.key_width() + g.v) * element;
+    const std::int64_t latent = g.latent_width() * element;
+    const std::int64_t per_layer = arm_ == Arm::kExpanded ? expanded : latent;
+    const std::int64_t weights = std::int64_t{g.heads} * g.expanded_width() * g.r *
+                                 static_cast<std::int64_t>(dtype_bytes(bench.weights.w_uk.dtype));
+    row_.kv_bytes_per_token = per_layer * bench.config.layers;
+    row_.bytes_moved = per_layer * plan_.rows_after() + (arm_ == Arm::kExpanded ? 0 : weights);
+  }
+
+  void add(double seconds) { seconds_.push_back(seconds); }
+  /// Forgets the untimed sample.
+  void begin() { counted_ = {}; }
+
+  BenchRow finish(double roof) {
+    row_.paths = path_counts(counted_);
+    summarise(seconds_, roof, row_);
+    return row_;
+  }
+  const std::string& name() const { return row_.test; }
+
+ private:
+  void carve(BufferCarver& carver, const Bench& bench) {
+    const MlaGeometry& g = bench.config.geometry;
+    const DType activation = bench.backend.info().activation;
+    if (arm_ != Arm::kExpanded) {
+      buffers_ = AttentionBuffers::carve(carver, plan_, 0, activation);
+      return;
+    }
+    buffers_.q_LHk = carver.take(plan_.new_rows, std::int64_t{g.heads} * g.key_width(), activation);
+    buffers_.out_LHv = carver.take(plan_.new_rows, std::int64_t{g.heads} * g.v, activation);
+    const std::int64_t packed = std::int64_t{plan_.max_slots()} * plan_.max_call_queries() * g.heads;
+    buffers_.partial_o = carver.take(packed, g.v, activation);
+    buffers_.partial_sums = carver.take(1, packed, activation);
+  }
+
+  Arm arm_ = Arm::kAbsorbed;
+  StepPlan plan_;
+  AttentionBuffers buffers_;
+  DeviceBuffer memory_;
+  PathCounters counted_;
+  std::vector<double> seconds_;
+  BenchRow row_;
+};
+
+/// The three arms of one cell take turns; the read buffer passes before each sample and empties the caches.
+Status measure_cell(const BenchRequest& request, const Bench& bench, int rows, int depth, const LatentCache& latent,
+                    const ExpandedCache& expanded, ReadBandwidth& reading, std::vector<double>& roofs,
+                    std::vector<Cell>& cells) {
+  const std::size_t first = cells.size();
+  for (const Arm arm : kArms) {
+    Result<Cell> cell = Cell::open(bench, arm, rows, depth);
+    if (!cell.ok()) return cell.error();
+    cell->count_bytes(bench);
+    if (const Result<double> warm = cell->sample(bench, latent, expanded); !warm.ok()) return warm.error();
+    cell->begin();
+    cells.push_back(std::move(*cell));
+  }
+  for (int round = 0; round < request.repetitions; ++round) {
+    for (std::size_t i = 0; i < kArms.size(); ++i) {
+      Cell& cell = cells[first + (round % 2 == 0 ? i : kArms.size() - 1 - i)];
+      roofs.push_back(reading.pass());
+      const Result<double> seconds = cell.sample(bench, latent, expanded);
+      if (!seconds.ok()) return seconds.error();
+      cell.add(*seconds);
+    }
+  }
+  return {};
+}
+
+Status check_request(const BenchRequest& request, const BenchConfig& bench) {
+  if (bench.config.attention != AttentionKind::kMla) {
+    return fail(
+        ErrorKind::kUnsupported,
+        "[bench] attention of {}: family {} has grouped-query attention, which has one form: choose a model with "
+        "latent attention",
+        bench.name, bench.config.family);
+  }
+  const CacheType cache = request.engine.cache;
+  if (cache != CacheType::kAuto && cache != CacheType::kBf16 && cache != CacheType::kF32) {
+    return fail(ErrorKind::kUnsupported, "[bench] cache type {}, expected bf16 or f32: choose one of these",
+                word(cache));
+  }
+  if (request.repetitions < 1)
+    return fail(ErrorKind::kInvalidInput, "[bench] {} repetitions, expected at least 1", request.repetitions);
+  if (request.verify_rows.empty() || request.depths.empty() ||
+      *std::min_element(request.verify_rows.begin(), request.verify_rows.end()) < 1) {
+    return fail(ErrorKind::kInvalidInput, "[bench] attention without new rows, expected 1 or more");
+  }
+  return {};
+}
+
+/// Weights of kv_b_proj alone: those of a model of one small layer of the geometry.
+Result<ModelWeights> fold_weights(const ModelConfig& config, std::uint64_t seed) {
+  WeightSpec spec;
+  spec.hidden = spec.vocab = spec.intermediate = spec.q_lora_rank = 1;
+  spec.geometry = config.geometry;
+  spec.layers = {FfnKind::kDense};
+  return random_weights(spec, DType::kBf16, seed);
+}
+
+BenchReport begin_report(const std::string& name, const Bench& bench) {
+  const MlaGeometry& g = bench.config.geometry;
+  const BackendInfo& info = bench.backend.info();
+  BenchReport report;
+  report.model = name;
+  report.type = bench.cache_dtype == DType::kBf16 ? "bf16" : bench.cache_dtype == DType::kF32 ? "f32" : "f64";
+  report.device = info.name;
+  report.isa = info.isa;
+  report.processor = processor_name();
+  report.threads = info.threads;
+  report.layers = bench.config.layers;
+  report.notes.push_back(
+      fmt::format("one attention call of one layer: {} heads, r {}, p {}, n {}, v {}; random rows, caches cold",
+                  g.heads, g.r, g.p, g.n, g.v));
+  return report;
+}
+
+DType cache_type(const BackendInfo& info, CacheType asked) {
+  if (info.activation == DType::kF64) return DType::kF64;
+  return asked == CacheType::kF32 ? DType::kF32 : DType::kBf16;
+}
+
+Result<BenchReport> measure(const BenchRequest& request, const BenchProgress& progress) {
+  const Result<BenchConfig> named = read_bench_config(request);
+  if (!named.ok()) return named.error();
+  if (Status sane = check_request(request, *named); !sane.ok()) return sane.error();
+  const ModelConfig& config = named->config;
+  const MlaGeometry& g = config.geometry;
+  Result<std::unique_ptr<Backend>> opened = open_backend({.device = request.engine.device,
+                                                          .isa = request.engine.isa,
+                                                          .threads = request.engine.threads,
+                                                          .compute = DType::kBf16});
+  if (!opened.ok()) return opened.error();
+  Backend& backend = **opened;
+  const BackendInfo& info = backend.info();
+  const DType cache_dtype = cache_type(info, request.engine.cache);
+  const int most_depth = *std::max_element(request.depths.begin(), request.depths.end());
+  const int most_rows = most_depth + *std::max_element(request.verify_rows.begin(), request.verify_rows.end());
+  const std::int64_t row_bytes = (std::int64_t{g.heads} * (g.key_width() + g.v) + g.latent_width()) *
+                                 static_cast<std::int64_t>(dtype_bytes(cache_dtype));
+  const Status room =
+      check_memory(fmt::format("{}: one layer's expanded and latent cache of {} rows", named->name, most_rows),
+                   row_bytes * most_rows, available_memory_bytes(), "use a smaller depth");
+  if (!room.ok()) return room.error();
+  Result<ModelWeights> weights = fold_weights(config, request.seed);
+  if (!weights.ok()) return weights.error();
+  LatentCache latent(backend, 1, g.latent_width(), cache_dtype, most_rows);
+  if (progress) progress("filling the caches");
+  if (Status filled = fill_with_random_rows(backend, latent, most_rows, request.seed); !filled.ok())
+    return filled.error();
+  const Result<ExpandedCache> expanded = ExpandedCache::fill(backend, g, cache_dtype, most_rows, request.seed);
+  if (!expanded.ok()) return expanded.error();
+  const std::size_t buffer = read_buffer_bytes(row_bytes * most_rows * 16);
+  Result<ReadBandwidth> reading = ReadBandwidth::open(backend, buffer);
+  if (!reading.ok()) return reading.error();
+
+  const Bench bench{.backend = backend,
+                    .config = config,
+                    .scale = softmax_scale(config),
+                    .weights = weights->layers.front().attention,
+                    .cache_dtype = cache_dtype};
+  std::vector<Cell> cells;
+  std::vector<double> roofs;
+  for (const int depth : request.depths) {
+    for (const int rows : request.verify_rows) {
+      if (progress) progress(test_name("attn", rows, depth));
+      const Status done = measure_cell(request, bench, rows, depth, latent, *expanded, *reading, roofs, cells);
+      if (!done.ok()) return done.error();
+    }
+  }
+  BenchReport report = begin_report(named->name, bench);
+  report.read_buffer_bytes = static_cast<std::int64_t>(buffer);
+  report.read_gbytes_per_second = median(roofs);
+  for (Cell& cell : cells) report.rows.push_back(cell.finish(report.read_gbytes_per_second));
+  return report;
+}
+
+}  // namespace
+
+Result<BenchReport> measure_attention(const BenchRequest& request, const BenchProgress& progress) {
+  return reporting_no_memory([&] { return measure(request, progress); });
+}
+
+}  // namespace latte

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <chrono>
+#include <vector>
+
+#include "latte/bench.h"
+
+namespace latte {
+
+/// Seconds that `work` takes; its error when it fails.
+template <class Work>
+Result<double> seconds_of(Work work) {
+  const auto start = std::chrono::steady_clock::now();
+  if (Status done = work(); !done.ok()) return done.error();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+double median(std::vector<double> values);
+
+/// Fills the row's times and speeds from its samples.
+void summarise(const std::vector<double>& seconds, double read_gbytes_per_second, BenchRow& row);
+
+/// "tg128 @ d512"; without depth just "tg128".
+std::string test_name(std::string_view kind, int rows, int depth);
+
+/// Bytes to read for the roof: as much as the weights, so that a model which fits a cache is held to that cache,
+/// between 16 MiB and 512 MiB.
+std::size_t read_buffer_bytes(std::int64_t weight_bytes);
+
+}  // namespace latte
