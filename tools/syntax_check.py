@@ -1,11 +1,9 @@
 #!/usr/bin/env python3
 """Has a compiler read every file of a configured build folder and write none: its warnings, without the rest of its work.
 
-Usage: tools/syntax_check.py BUILD_DIR [TEXT] [--but TEXT]   TEXT: only files whose path in the repository holds it, or
-all but those. Exit status 1 when a file is refused.
+Usage: tools/syntax_check.py BUILD_DIR [TEXT]   TEXT: only files whose path holds it. Exit status 1 when a file is refused.
 """
 
-import argparse
 import concurrent.futures
 import json
 import os
@@ -15,33 +13,53 @@ import subprocess
 import sys
 
 
-def check(entry):
+# What nearly every test includes: read once for all of them.
+TEST_HEADERS = ["gtest/gtest.h", "rapidcheck.h", "nlohmann/json.hpp", "fmt/format.h", "algorithm", "filesystem", "functional",
+                "map", "memory", "optional", "random", "string", "vector"]
+
+
+def is_test(entry):
+    return "/tests/" in entry["file"]
+
+
+def compile_words(entry):
     words = shlex.split(entry["command"])
     output = words.index("-o")
-    run = subprocess.run(words[:output] + words[output + 2:] + ["-fsyntax-only"], cwd=entry["directory"],
-                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return words[:output]
+
+
+def read_test_headers(build, entries):
+    """A precompiled header for the tests, or nothing where it cannot be made: they are then read without it."""
+    tests = [entry for entry in entries if is_test(entry)]
+    if len(tests) < 2:
+        return None
+    header = build / "test_headers.h"
+    header.write_text("".join(f"#include <{name}>\n" for name in TEST_HEADERS))
+    words = [word for word in compile_words(tests[0]) if not word.startswith("-DLATTE_")]
+    made = header.with_suffix(".pch").resolve()
+    run = subprocess.run(words + ["-x", "c++-header", str(header.resolve()), "-o", str(made)], cwd=tests[0]["directory"],
+                         capture_output=True)
+    return made if run.returncode == 0 else None
+
+
+def check(entry, headers):
+    known = ["-include-pch", str(headers)] if headers is not None and is_test(entry) else []
+    words = compile_words(entry) + known + ["-fsyntax-only", "-c", entry["file"]]
+    run = subprocess.run(words, cwd=entry["directory"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     return entry["file"], run.returncode, run.stdout
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("build", type=pathlib.Path)
-    parser.add_argument("text", nargs="?", default="")
-    parser.add_argument("--but", metavar="TEXT")
-    arguments = parser.parse_args()
-    root = pathlib.Path(__file__).resolve().parent.parent
-
-    def wanted(entry):
-        path = os.path.relpath(os.path.join(entry["directory"], entry["file"]), root)
-        return arguments.text in path and (arguments.but is None or arguments.but not in path)
-
-    entries = [entry for entry in json.loads((arguments.build / "compile_commands.json").read_text()) if wanted(entry)]
+    build = pathlib.Path(sys.argv[1])
+    entries = json.loads((build / "compile_commands.json").read_text())
+    entries = [entry for entry in entries if len(sys.argv) < 3 or sys.argv[2] in entry["file"]]
     if not entries:
-        print(f"error: {arguments.build}/compile_commands.json names no file to check", file=sys.stderr)
+        print(f"error: {build}/compile_commands.json names no file to check", file=sys.stderr)
         return 1
+    headers = read_test_headers(build, entries)
     refused = 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for file, status, text in pool.map(check, entries):
+        for file, status, text in pool.map(lambda entry: check(entry, headers), entries):
             if status != 0:
                 refused += 1
                 print(f"{file}: refused\n{text}", flush=True)
