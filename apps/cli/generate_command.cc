@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "commands.h"
@@ -30,18 +31,20 @@ Status check_sources(const Arguments& arguments) {
   return {};
 }
 
-// The ids to continue: as given, a raw text, or the chat template's rendering of it.
+void warn_unused(const Arguments& arguments, std::string_view reason) {
+  for (const char* option : {"--system-prompt", "--kwargs"}) {
+    if (arguments.has(option)) warn(fmt::format("{} is not used: {}", option, reason));
+  }
+}
+
+// The ids to continue where they are given as a text: raw, or the chat template's rendering of it.
 Result<std::vector<std::int32_t>> prompt_ids(const Arguments& arguments, const Engine& engine) {
   const TextCodec* codec = engine.text();
-  const bool chats = !arguments.has("--ids") && !arguments.flag("--raw") && codec != nullptr && codec->has_template();
-  for (const char* option : {"--system-prompt", "--kwargs"}) {
-    if (!arguments.has(option) || chats) continue;
-    warn(fmt::format("{} is not used: {}", option,
-                     arguments.has("--ids")    ? "--ids give the whole prompt"
-                     : arguments.flag("--raw") ? "--raw takes the prompt as text"
-                                               : "the model has no chat template to put it in"));
+  const bool chats = !arguments.flag("--raw") && codec != nullptr && codec->has_template();
+  if (!chats) {
+    warn_unused(arguments, arguments.flag("--raw") ? "--raw takes the prompt as text"
+                                                   : "the model has no chat template to put it in");
   }
-  if (const auto list = arguments.text("--ids")) return parse_token_ids(*list);
   Result<std::string> text =
       arguments.has("--file") ? read_file(*arguments.text("--file")) : *arguments.text("--prompt");
   if (!text.ok()) return text.error();
@@ -68,13 +71,19 @@ int run_generate(const Arguments& arguments) {
   if (!how.ok()) return misused(how.error());
   const Result<std::vector<BiasTerm>> bias = parse_logit_bias(arguments.list("--logit-bias"));
   if (!bias.ok()) return misused(bias.error());
+  Result<std::vector<std::int32_t>> prompt = std::vector<std::int32_t>();
+  if (const auto list = arguments.text("--ids")) {
+    prompt = parse_token_ids(*list);
+    if (!prompt.ok()) return ids_refused(*list, prompt.error());
+    warn_unused(arguments, "--ids give the whole prompt");
+  }
   const bool json = arguments.flag("--json");
   if (!json && arguments.has("--logprobs")) warn("--logprobs is not used: they are printed with --json");
 
   ProgressLine progress(arguments);
   const Result<Engine> engine = open_engine(arguments, progress);
   if (!engine.ok()) return failed(engine.error());
-  const Result<std::vector<std::int32_t>> prompt = prompt_ids(arguments, *engine);
+  if (!arguments.has("--ids")) prompt = prompt_ids(arguments, *engine);
   if (!prompt.ok()) return failed(prompt.error());
   Result<Session> session = Session::open(*engine, *how);
   if (!session.ok()) return failed(session.error());
@@ -86,9 +95,13 @@ int run_generate(const Arguments& arguments) {
   progress.show(fmt::format("reading {} tokens", prompt->size()));
   const GracefulInterrupt interrupt;
   Status printed;
+  std::string_view separator;  // of ids, which is what a model without a tokenizer writes
   const auto on_token = [&](const TokenEvent& event) {
     progress.clear();
     if (!json && !event.text.empty() && printed.ok()) printed = print(event.text);
+    if (!json && engine->text() == nullptr && printed.ok()) {
+      printed = print(fmt::format("{}{}", std::exchange(separator, ","), event.id));
+    }
     return printed.ok() && !interrupt.requested();
   };
   const auto on_prompt = [&](int done, int all) {

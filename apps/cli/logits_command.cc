@@ -50,7 +50,7 @@ int run_logits(const Arguments& arguments) {
     options.steps = std::move(*steps);
   }
   const Result<std::vector<std::int32_t>> ids = parse_token_ids(*arguments.text("--ids"));
-  if (!ids.ok()) return failed(ids.error());
+  if (!ids.ok()) return ids_refused(*arguments.text("--ids"), ids.error());
   const std::int64_t rows = static_cast<std::int64_t>(ids->size());
   const std::int64_t planned = std::accumulate(options.steps.begin(), options.steps.end(), std::int64_t{0});
   if (!options.steps.empty() && planned != rows) {

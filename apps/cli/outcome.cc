@@ -11,9 +11,14 @@ namespace {
 
 using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 
-File& log_file() {
-  static File file(nullptr, std::fclose);
-  return file;
+struct Log {
+  std::string path;
+  File file{nullptr, std::fclose};
+};
+
+Log& the_log() {
+  static Log log;
+  return log;
 }
 
 void print_line(std::string_view label, std::string_view message) {
@@ -27,14 +32,20 @@ void print_line(std::string_view label, std::string_view message) {
 
 void tell(std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stderr);
-  if (log_file() == nullptr) return;
-  std::fwrite(text.data(), 1, text.size(), log_file().get());
-  std::fflush(log_file().get());
+  Log& log = the_log();
+  if (log.file == nullptr) return;
+  const bool written =
+      std::fwrite(text.data(), 1, text.size(), log.file.get()) == text.size() && std::fflush(log.file.get()) == 0;
+  if (written) return;
+  const std::string reason = std::strerror(errno);
+  log.file.reset();  // once is enough
+  warn("--log-file " + log.path + ": " + reason + "; nothing more goes to it");
 }
 
 Status open_log(const std::string& path) {
-  log_file().reset(std::fopen(path.c_str(), "ab"));
-  if (log_file() != nullptr) return {};
+  the_log().path = path;
+  the_log().file.reset(std::fopen(path.c_str(), "ab"));
+  if (the_log().file != nullptr) return {};
   return Error{ErrorKind::kIo, "--log-file " + path + ": " + std::strerror(errno) + ", expected a file to append to"};
 }
 

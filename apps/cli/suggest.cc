@@ -38,7 +38,7 @@ std::string suggestion(std::string_view typed, std::span<const std::string_view>
       nearest = candidate;
     }
   }
-  return nearest.empty() ? "" : fmt::format("; did you mean \"{}\"?", nearest);
+  return nearest.empty() ? "" : fmt::format(" (did you mean \"{}\"?)", nearest);
 }
 
 }  // namespace latte::cli

@@ -6,7 +6,7 @@
 
 namespace latte::cli {
 
-/// `; did you mean "--predict"?` for the candidate nearest to `typed`, or nothing when none is near.
+/// ` (did you mean "--predict"?)` for the candidate nearest to `typed`, or nothing when none is near.
 std::string suggestion(std::string_view typed, std::span<const std::string_view> candidates);
 
 }  // namespace latte::cli

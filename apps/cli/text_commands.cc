@@ -32,7 +32,7 @@ int run_detokenize(const Arguments& arguments) {
   const Result<TextCodec> codec = TextCodec::open(*arguments.text("--model"));
   if (!codec.ok()) return failed(codec.error());
   const Result<std::vector<std::int32_t>> ids = parse_token_ids(*arguments.text("--ids"));
-  if (!ids.ok()) return failed(ids.error());
+  if (!ids.ok()) return ids_refused(*arguments.text("--ids"), ids.error());
   const Result<std::string> text = codec->decode(*ids);
   if (!text.ok()) return failed(text.error());
   return finish_with(*text);

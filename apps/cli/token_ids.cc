@@ -12,6 +12,8 @@
 #include <string_view>
 #include <utility>
 
+#include "outcome.h"
+
 namespace latte::cli {
 namespace {
 
@@ -37,11 +39,11 @@ Result<std::vector<std::int32_t>> parse_numbers(std::string_view text, std::stri
     const bool ended =
         length == text.size() || std::string_view(",] \t\r\n").find(text[length]) != std::string_view::npos;
     if (code != std::errc() || !ended || value < 0 || value > std::numeric_limits<std::int32_t>::max()) {
+      constexpr std::size_t kShown = 32;
+      const std::string_view word = text.substr(0, text.find_first_of(",] \t\r\n"));
       std::string shown;
-      for (const char c : text.substr(0, 16)) {
-        if (std::string_view(", \t\r\n").find(c) != std::string_view::npos) break;
-        shown += std::isprint(static_cast<unsigned char>(c)) != 0 ? c : '?';
-      }
+      for (const char c : word.substr(0, kShown)) shown += std::isprint(static_cast<unsigned char>(c)) != 0 ? c : '?';
+      if (word.size() > kShown) shown += "...";
       return invalid(fmt::format("{}: \"{}\" after {} ids, expected token ids from 0 to 2147483647 like 1,2,3", source,
                                  shown, ids.size()));
     }
@@ -89,6 +91,10 @@ Result<std::vector<std::int32_t>> parse_token_ids(const std::string& argument) {
   Result<std::string> content = read_file(path);
   if (!content.ok()) return content.error();
   return parse_numbers(*content, path);
+}
+
+int ids_refused(const std::string& argument, const Error& error) {
+  return argument.starts_with('@') ? failed(error) : misused(error);
 }
 
 Result<std::vector<int>> parse_steps(const std::string& argument) {

@@ -191,6 +191,12 @@ void fill_info(const EngineOptions& options, OpenModel& open) {
     info.warnings.push_back(
         fmt::format("an MTP layer is left out ({}): it drafts nothing; get the whole checkpoint", report.mtp_reason));
   }
+  if (report.tied_head_unused) {
+    info.warnings.push_back(
+        fmt::format("{}: lm_head.weight is not used: config.json's tie_word_embeddings makes the embedding table the "
+                    "head",
+                    info.model_directory));
+  }
   if (info.context > info.model_context) {
     info.warnings.push_back(fmt::format("--ctx-size {} is beyond the model's length {}: text past it may be poor",
                                         info.context, info.model_context));

@@ -111,6 +111,12 @@ std::string quote_name(std::string_view text) {
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+std::string cut_json(const Json& value) {
+  constexpr std::size_t kLongest = 60;
+  const std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);  // ASCII: cut anywhere
+  return text.size() <= kLongest ? text : text.substr(0, kLongest) + "...";
+}
+
 std::string brief_json(const Json& value) {
   if (value.is_string()) return quote_name(value.get_ref<const std::string&>());
   if (value.is_object()) return "{...}";

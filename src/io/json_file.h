@@ -23,6 +23,9 @@ Result<Json> read_json_file(const std::string& path, int max_depth = kJsonMaxDep
 /// `text` in double quotes, control characters and broken UTF-8 escaped, cut at 200 bytes: safe in a one-line message.
 std::string quote_name(std::string_view text);
 
+/// A JSON value as it stands in the file, cut at 60 characters.
+std::string cut_json(const Json& value);
+
 /// A JSON value as it stands in the file, short enough for a message: `"yarn"`, `null`, `{...}`.
 std::string brief_json(const Json& value);
 

@@ -30,6 +30,12 @@ Error tensor_error(std::string_view source, std::string_view name, std::string_v
   return fail(ErrorKind::kInvalidInput, "{}: tensor {}: {}", source, quote_name(name), what);
 }
 
+/// What arrived under a key, for an error.
+std::string arrived(const Json& entry, const char* key) {
+  const auto value = entry.find(key);
+  return value == entry.end() ? "nothing" : cut_json(*value);
+}
+
 /// Reads [begin, end) of "data_offsets" or a shape: unsigned integers that fit in int64.
 bool read_counts(const Json& entry, const char* key, std::vector<std::int64_t>& counts) {
   const auto list = entry.find(key);
@@ -51,17 +57,24 @@ Result<TensorInfo> read_entry(const std::string& name, const Json& entry, std::s
   TensorInfo tensor;
   tensor.name = name;
   const auto word = entry.find("dtype");
-  if (word == entry.end() || !word->is_string()) return tensor_error(source, name, "dtype is missing or not a string");
+  if (word == entry.end() || !word->is_string()) {
+    return tensor_error(source, name,
+                        fmt::format("dtype: arrived {}, expected one of {}", arrived(entry, "dtype"), dtype_words()));
+  }
   const Result<DType> dtype = parse_dtype(word->get_ref<const std::string&>());
   if (!dtype) return tensor_error(source, name, dtype.error().message);
   tensor.dtype = *dtype;
 
   if (!read_counts(entry, "shape", tensor.shape)) {
-    return tensor_error(source, name, "shape is missing or not a list of integers from 0 to 2^63-1");
+    return tensor_error(
+        source, name,
+        fmt::format("shape: arrived {}, expected a list of integers from 0 to 2^63-1", arrived(entry, "shape")));
   }
   std::vector<std::int64_t> range;
   if (!read_counts(entry, "data_offsets", range) || range.size() != 2) {
-    return tensor_error(source, name, "data_offsets is missing or not two integers [begin, end]");
+    return tensor_error(
+        source, name,
+        fmt::format("data_offsets: arrived {}, expected two integers [begin, end]", arrived(entry, "data_offsets")));
   }
   std::uint64_t expected_bytes = dtype_bytes(tensor.dtype);
   for (const std::int64_t extent : tensor.shape) {
@@ -134,6 +147,12 @@ Result<SafetensorsTable> parse_safetensors(std::span<const std::byte> file, std:
     return fail(ErrorKind::kInvalidInput,
                 "{}: header length {}, expected at most {}: not a safetensors file, or truncated", source, header_bytes,
                 std::min<std::uint64_t>(kMaxHeaderBytes, file.size() - kLengthBytes));
+  }
+  if (header_bytes == 0) {
+    return fail(ErrorKind::kInvalidInput,
+                "{}: header length 0, expected a header of JSON: not a safetensors file, or its content was lost; "
+                "download it again",
+                source);
   }
   const std::string_view text(reinterpret_cast<const char*>(file.data()) + kLengthBytes,
                               static_cast<std::size_t>(header_bytes));

@@ -2,7 +2,6 @@
 
 #include <fmt/ranges.h>
 
-#include <filesystem>
 #include <utility>
 
 #include "base/fail.h"
@@ -92,26 +91,6 @@ Status apply_generation_config(const Json& json, std::string_view source, ModelC
   if (reader.find("top_p") != nullptr) defaults.top_p = reader.non_negative("top_p", means(1.0), 1);
   if (!reader.ok()) return reader.error();
   return {};
-}
-
-Result<ModelConfig> load_config_file(const std::string& path) {
-  const Result<Json> json = read_json_file(path);
-  if (!json) return json.error();
-  return parse_config(*json, path);
-}
-
-Result<ModelConfig> load_config(const std::string& directory) {
-  const std::filesystem::path folder(directory);
-  Result<ModelConfig> config = load_config_file((folder / "config.json").string());
-  if (!config) return config;
-  const std::string generation_path = (folder / "generation_config.json").string();
-  std::error_code ignored;
-  if (!std::filesystem::exists(generation_path, ignored)) return config;
-  const Result<Json> generation = read_json_file(generation_path);
-  if (!generation) return generation.error();
-  if (const Status applied = apply_generation_config(*generation, generation_path, *config); !applied)
-    return applied.error();
-  return config;
 }
 
 std::vector<std::string> taken_for_granted(const ModelConfig& config, const std::string& file) {

@@ -119,13 +119,6 @@ struct ModelConfig {
   int cache_width() const { return attention == AttentionKind::kGqa ? gqa.cache_width() : geometry.latent_width(); }
 };
 
-/// Reads `directory`/config.json, and generation_config.json when it is there.
-/// Errors name the file and the key, what arrived and what was expected.
-Result<ModelConfig> load_config(const std::string& directory);
-
-/// Reads one configuration file without a folder around it.
-Result<ModelConfig> load_config_file(const std::string& path);
-
 /// The configuration in `json`; `source` names it in errors. Never throws, whatever the tree holds.
 Result<ModelConfig> parse_config(const Json& json, std::string_view source);
 

@@ -50,6 +50,11 @@ Result<const Family*> resolve_family(std::string_view model_type, std::span<cons
                                      std::string_view source) {
   const std::string_view architecture = first_of(architectures);
   if (const Family* known = entry_of(families(), model_type, architecture); known != nullptr) return known;
+  if (model_type.empty() && architecture.empty()) {
+    return fail(ErrorKind::kInvalidInput,
+                "{}: neither model_type nor architectures, expected the config.json of a model: they name its family",
+                source);
+  }
   const std::string_view asked = (model_type.empty() ? architecture : model_type).substr(0, kLongestName);
   std::string_view nearest;
   int least = std::numeric_limits<int>::max();

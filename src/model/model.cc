@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "io/checkpoint.h"
+#include "model/config_file.h"
 #include "model/fingerprint.h"
 #include "model/rope.h"
 #include "weights/loader.h"

@@ -426,6 +426,7 @@ void Loader::write_report() {
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     if (used_[i]) continue;
     report.dropped.push_back({tensors[i].name, drop_reason(i)});
+    report.tied_head_unused = report.tied_head_unused || tensors[i].name == root_ + std::string(names::kHead);
     if (report.dropped.back().reason != kUnknownName || error_) continue;
     error_ =
         fail(ErrorKind::kInvalidInput,

@@ -80,6 +80,7 @@ struct LoadReport {
   bool mtp_present = false;
   std::string mtp_reason;             ///< "1 layer", or why there is none
   bool mtp_incomplete = false;        ///< a layer was left out because one of its tensors is missing
+  bool tied_head_unused = false;      ///< the file holds a head that tie_word_embeddings makes unused
   std::int64_t parameters = 0;        ///< elements in use, MTP layers not counted
   std::int64_t mtp_parameters = 0;    ///< elements of MTP layers in use
   std::int64_t bytes = 0;             ///< of all tensors in use, as stored or as quantised
@@ -103,8 +104,7 @@ struct ModelWeights {
 
   Checkpoint checkpoint;                   ///< owner of mapped tensors
   std::vector<std::vector<float>> copies;  ///< owner of converted ones
-  WeightArena grouped;                     ///< owner of quantised ones
-  DeviceBuffer made;                       ///< owner of random ones, which no file holds
+  WeightArena made;                        ///< owner of those that no file holds: quantised, or random
 };
 
 }  // namespace latte

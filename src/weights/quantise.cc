@@ -31,9 +31,8 @@ class ConversionList {
     if (matrix.empty() || is_grouped(matrix.dtype)) return;
     const auto [known, fresh] = index_.try_emplace({matrix.data, type}, conversions_.size());
     if (fresh) {
-      conversions_.push_back({.from = matrix,
-                              .to = {nullptr, type, matrix.rows, matrix.cols, matrix.cols},
-                              .offset = bytes_});
+      conversions_.push_back(
+          {.from = matrix, .to = {nullptr, type, matrix.rows, matrix.cols, matrix.cols}, .offset = bytes_});
       constexpr std::size_t kLine = 64;
       const auto size = static_cast<std::size_t>(matrix_bytes(type, matrix.rows, matrix.cols));
       bytes_ += (size + kLine - 1) / kLine * kLine;
@@ -46,9 +45,9 @@ class ConversionList {
     add(block.down, type);
   }
   void add(LayerWeights& layer, const QuantisePlan& plan) {
-    for (ConstMatRef* m : {&layer.attention.q_proj, &layer.attention.q_a, &layer.attention.q_b, &layer.attention.kv_a,
-                           &layer.attention.o_proj, &layer.gqa.q_proj, &layer.gqa.k_proj, &layer.gqa.v_proj,
-                           &layer.gqa.o_proj})
+    for (ConstMatRef* m :
+         {&layer.attention.q_proj, &layer.attention.q_a, &layer.attention.q_b, &layer.attention.kv_a,
+          &layer.attention.o_proj, &layer.gqa.q_proj, &layer.gqa.k_proj, &layer.gqa.v_proj, &layer.gqa.o_proj})
       add(*m, plan.attention);
     add(layer.ffn.dense, plan.ffn);
     for (ExpertWeights& expert : layer.ffn.experts) add(expert, plan.ffn);
@@ -147,7 +146,7 @@ Status quantise_weights(ModelWeights& weights, const QuantisePlan& plan, int thr
     if (conversion.from.data != weights.embed.data)
       report.bytes -= matrix_bytes(conversion.from.dtype, conversion.from.rows, conversion.from.cols);
   }
-  weights.grouped = std::move(*arena);
+  weights.made = std::move(*arena);
   return {};
 }
 

@@ -1,10 +1,7 @@
 #include "weights/random_weights.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <utility>
@@ -17,13 +14,13 @@
 #include "tensor/half.h"
 #include "weights/cache_bytes.h"
 #include "weights/fold.h"
+#include "weights/weight_arena.h"
 #include "weights/weight_elements.h"
 
 namespace latte {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
-constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr std::int64_t kBlock = 1 << 16;  // elements that one task fills
 
 /// Bytes of a grouped tensor that one task fills: whole blocks.
@@ -182,18 +179,6 @@ MtpWeights Layout::mtp(const ModelWeights& main) {
           .layer = layer(spec_.nextn_kind)};
 }
 
-Result<DeviceBuffer> take_memory(std::size_t bytes) {
-  void* data = nullptr;
-  const std::size_t rounded = (bytes + kHugePage - 1) / kHugePage * kHugePage;
-  if (rounded < bytes || posix_memalign(&data, kHugePage, rounded) != 0) {
-    return fail(ErrorKind::kOutOfMemory,
-                "[weights] {} bytes for random weights, the system has no room: use fewer layers or a smaller model",
-                bytes);
-  }
-  (void)madvise(data, rounded, MADV_HUGEPAGE);  // a wish: without it all still works
-  return DeviceBuffer(data, bytes, [](void* memory, std::size_t) { std::free(memory); });
-}
-
 constexpr std::uint32_t mixed(std::uint32_t x) {
   x = (x ^ (x >> 16)) * 0x85EBCA6Bu;
   x = (x ^ (x >> 13)) * 0xC2B2AE35u;
@@ -307,9 +292,9 @@ Result<ModelWeights> random_weights(const WeightSpec& spec, DType dtype, std::ui
   const QuantisePlan formats = formats_of(dtype, plan);
   Layout counted(spec, dtype, formats, nullptr);
   counted.run();
-  Result<DeviceBuffer> memory = take_memory(counted.used());
+  Result<WeightArena> memory = WeightArena::make(counted.used());
   if (!memory.ok()) return memory.error();
-  Layout layout(spec, dtype, formats, static_cast<std::byte*>(memory->data()));
+  Layout layout(spec, dtype, formats, memory->data());
   ModelWeights weights = layout.run();
   fill(layout.tensors(), seed, **pool);
   weights.made = std::move(*memory);

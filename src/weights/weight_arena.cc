@@ -12,8 +12,10 @@ Result<WeightArena> WeightArena::make(std::size_t bytes) {
   if (bytes == 0) return WeightArena();
   void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED) {
-    return fail(ErrorKind::kOutOfMemory, "[load] {} bytes for weights asked for, the system has no room: use a smaller "
-                "model or fewer bits", bytes);
+    return fail(ErrorKind::kOutOfMemory,
+                "[load] {} bytes for weights asked for, the system has no room: use a smaller "
+                "model or fewer bits",
+                bytes);
   }
   (void)madvise(data, bytes, MADV_HUGEPAGE);  // a wish: without it all still works
   return WeightArena(static_cast<std::byte*>(data), bytes);

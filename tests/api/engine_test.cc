@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "family_engine.h"
+#include "io/json_file.h"
 #include "latte/report.h"
 #include "support/sanitizers.h"
 #include "support/stored_tensors.h"
@@ -73,6 +74,21 @@ TEST(Engine, AnIncompleteMtpLayerIsWarnedOf) {
   EXPECT_FALSE(engine.info().has_mtp);
   ASSERT_EQ(engine.info().warnings.size(), 1u);
   EXPECT_NE(engine.info().warnings[0].find("experts.9.up_proj.weight missing"), std::string::npos)
+      << engine.info().warnings[0];
+}
+
+TEST(Engine, AHeadThatIsNotUsedIsWarnedOf) {
+  const TempFolder folder;
+  std::filesystem::copy(family_folder() + "/model.safetensors", folder.file("model.safetensors"));
+  nlohmann::json config = *read_json_file(family_folder() + "/config.json");
+  config["tie_word_embeddings"] = true;
+  folder.write("config.json", config.dump());
+  EngineOptions options = family_options();
+  options.model = folder.path();
+  const Engine engine = open_or_die(options);
+  ASSERT_EQ(engine.info().warnings.size(), 1u);
+  EXPECT_NE(engine.info().warnings[0].find("lm_head.weight is not used: config.json's tie_word_embeddings"),
+            std::string::npos)
       << engine.info().warnings[0];
 }
 

@@ -109,7 +109,7 @@ TEST_F(ChatCommand, WhatFailsIsOneLineAndTheConversationGoesOn) {
   const auto lines = objects("/udno\n/undo\n/stats now\nhello\n");
   ASSERT_EQ(lines.size(), 4u) << last_error_;
   EXPECT_EQ(last_code_, 1);
-  EXPECT_NE(lines[0]["error"].get<std::string>().find("did you mean \"/undo\"?"), std::string::npos);
+  EXPECT_NE(lines[0]["error"].get<std::string>().find("(did you mean \"/undo\"?)"), std::string::npos);
   EXPECT_EQ(lines[1]["ok"], false);
   EXPECT_EQ(lines[2]["ok"], false);
   EXPECT_EQ(lines[3]["turn"], 1);

@@ -182,6 +182,9 @@ TEST(TextCommands, IdsAndTextGoBothWays) {
   EXPECT_EQ(run_latte({"tokenize", "-m", *tiny, "-p", text}).out, list + "\n");
   EXPECT_EQ(run_latte({"detokenize", "-m", *tiny, "--ids", list}).out, text);
   EXPECT_EQ(run_latte({"detokenize", "-m", *tiny, "--ids", "99999999"}).exit_code, 1);
+  EXPECT_EQ(run_latte({"detokenize", "-m", *tiny, "--ids", "1,x"}).exit_code, 2);
+  const TempFolder folder;
+  EXPECT_EQ(run_latte({"detokenize", "-m", *tiny, "--ids", "@" + folder.write("ids", "1,x")}).exit_code, 1);
 }
 
 TEST(TextCommands, TemplateIsRenderedByteForByte) {

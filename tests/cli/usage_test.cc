@@ -18,7 +18,9 @@ void expect_misused(const Outcome& outcome, const std::string& part) {
 
 TEST(Usage, NoCommandIsMisuse) { expect_misused(run_latte({}), "--help"); }
 
-TEST(Usage, UnknownCommandSuggestsTheNearest) { expect_misused(run_latte({"genrate"}), "did you mean \"generate\"?"); }
+TEST(Usage, UnknownCommandSuggestsTheNearest) {
+  expect_misused(run_latte({"genrate"}), "(did you mean \"generate\"?), expected one");
+}
 
 TEST(Usage, HelpOfACommandHasTwoSpellings) {
   const Outcome words = run_latte({"help", "generate"});
@@ -29,7 +31,7 @@ TEST(Usage, HelpOfACommandHasTwoSpellings) {
 }
 
 TEST(Usage, UnknownOptionSuggestsTheNearest) {
-  expect_misused(run_latte({"generate", "--pormpt", "x"}), "did you mean \"--prompt\"?");
+  expect_misused(run_latte({"generate", "--pormpt", "x"}), "(did you mean \"--prompt\"?)");
 }
 
 TEST(Usage, ValuesAreChecked) {
@@ -159,6 +161,13 @@ TEST(Usage, LogFileGetsTheLinesOfStandardError) {
   const Outcome ran = run_latte({"generate", "-m", family_model(), "--ids", "1,2", "-n", "2", "--log-file", log});
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
   EXPECT_EQ(content(), "before\n" + failed.err + ran.err);
+  const Outcome full =
+      run_latte({"generate", "-m", family_model(), "--ids", "1,2", "-n", "2", "--log-file", "/dev/full"});
+  EXPECT_EQ(full.exit_code, 0) << full.err;
+  const std::string warning = "warning: --log-file /dev/full: No space left on device; nothing more goes to it\n";
+  const std::size_t first = full.err.find(warning);
+  EXPECT_NE(first, std::string::npos) << full.err;
+  EXPECT_EQ(full.err.find("warning: --log-file", first + 1), std::string::npos) << full.err;
   const Outcome unwritable = run_latte({"doctor", "--log-file", "/no/such/folder/log"});
   EXPECT_EQ(unwritable.exit_code, 1);
   EXPECT_TRUE(is_one_error_line(unwritable.err)) << unwritable.err;
@@ -195,7 +204,6 @@ TEST(Usage, FailedWorkIsOneLineAndOne) {
         {"plan", "--config", "/no/such/config.json"},
         {"tokenize", "-m", family_model(), "-p", "x"},
         {"generate", "-m", family_model(), "-p", "text without a tokenizer"},
-        {"generate", "-m", family_model(), "--ids", "1,x"},
         {"generate", "-m", family_model(), "--ids", "@/no/such/ids.json"},
         {"generate", "-m", family_model(), "--ids", "1,2", "-ctk", "q8"},
         {"generate", "-m", family_model(), "--ids", "1,2", "--spec-type", "draft"},

@@ -5,6 +5,7 @@
 #include <ostream>
 
 #include "device/open_backend.h"
+#include "model/config_file.h"
 #include "support/golden.h"
 #include "support/teacher_forced.h"
 #include "support/temp_folder.h"

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "device/open_backend.h"
+#include "model/config_file.h"
 #include "support/golden.h"
 #include "support/teacher_forced.h"
 #include "support/test_model.h"

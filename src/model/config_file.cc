@@ -1,0 +1,34 @@
+#include "model/config_file.h"
+
+#include <filesystem>
+#include <system_error>
+
+#include "base/fail.h"
+
+namespace latte {
+
+Result<ModelConfig> load_config(const std::string& directory) {
+  const std::filesystem::path folder(directory);
+  const std::string config_path = (folder / "config.json").string();
+  std::error_code ignored;
+  if (!std::filesystem::exists(config_path, ignored) && !ignored) {
+    return fail(
+        ErrorKind::kNotFound,
+        "{}: no config.json in it, expected a model folder: config.json, *.safetensors and the tokenizer's files "
+        "as they are published",
+        directory);
+  }
+  const Result<Json> json = read_json_file(config_path);
+  if (!json) return json.error();
+  Result<ModelConfig> config = parse_config(*json, config_path);
+  if (!config) return config;
+  const std::string generation_path = (folder / "generation_config.json").string();
+  if (!std::filesystem::exists(generation_path, ignored)) return config;
+  const Result<Json> generation = read_json_file(generation_path);
+  if (!generation) return generation.error();
+  if (const Status applied = apply_generation_config(*generation, generation_path, *config); !applied)
+    return applied.error();
+  return config;
+}
+
+}  // namespace latte
