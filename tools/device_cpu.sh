@@ -60,7 +60,7 @@ tables() {
   export LD_LIBRARY_PATH=$PWD/build/device/lib PATH=$PWD/build/device/bin:$PATH
   mkdir -p "$out"
   tools/unpack_models.sh
-  for isa in avx2 avx512 avx512_bf16; do
+  for isa in avx2 avx512 avx512_bf16 amx; do
     taskset -c 0,1 bench_step_floor models/latte-tiny build/device/data/data/heldout 2 "$isa" >"$out/step_floor_$isa.md"
   done
   timeout 240 bench_mtp_agreement models/latte-tiny build/device/data/data/heldout tests/data/latte-tiny/eval.json >"$out/mtp_agreement.md" || true

@@ -67,6 +67,7 @@ Result<double> measure_products(Backend& backend, DType weights) {
 std::string why_unused(const InstructionSetReport& isa, const std::string& used) {
   if (!isa.in_processor) return "the processor lacks it";
   if (!isa.in_build) return "this build has no code for it";
+  if (isa.refused) return "the system does not let this process use it (arch_prctl)";
   return fmt::format("{} is in use", used);
 }
 

@@ -12,7 +12,8 @@ KeyRows workspace_rows(const MatRef& memory, void* const* page, int heads, int r
           .row_stride = memory.cols,
           .lane_stride = memory.rows / heads * memory.cols,
           .rows = rows,
-          .dtype = memory.dtype};
+          .dtype = memory.dtype,
+          .expanded = true};
 }
 
 }  // namespace

@@ -137,6 +137,7 @@ struct KeyRows {
   int rows = 0;  ///< rows that exist; what lies past them may be anything
   DType dtype = DType::kF32;
   std::int64_t first_col = 0;  ///< where lane 0 starts in a row: values that lie behind the keys
+  bool expanded = false;       ///< rows of a step's workspace (expand_latent): activations, rounded where those are
 
   void* row(std::int64_t t, std::int64_t lane = 0) const {
     auto* page = static_cast<std::byte*>(pages[t / page_rows]);

@@ -9,7 +9,7 @@ namespace latte {
 
 std::vector<InstructionSetReport> instruction_set_reports() {
   std::vector<InstructionSetReport> reports;
-  for (const IsaReport& isa : isa_reports()) reports.push_back({isa.name, isa.in_build, isa.in_processor});
+  for (const IsaReport& isa : isa_reports()) reports.push_back({isa.name, isa.in_build, isa.in_processor, isa.refused});
   return reports;
 }
 

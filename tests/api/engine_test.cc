@@ -103,11 +103,11 @@ TEST(Engine, ComputeIsWhatProductsRunIn) {
   const std::optional<std::string> tiny = latte::testing::model_folder("latte-tiny");
   if (!tiny.has_value()) GTEST_SKIP() << "latte-tiny is not unpacked and LATTE_TEST_DATA is not set";
   options.model = *tiny;
-  for (const char* isa : {"scalar", "avx2", "avx512", "avx512_bf16"}) {
+  for (const char* isa : {"scalar", "avx2", "avx512", "avx512_bf16", "amx"}) {
     options.isa = isa;
     const Result<Engine> engine = Engine::open(options);
     if (!engine.ok()) continue;  // not on this processor
-    const bool pairs = options.isa == "avx512_bf16";
+    const bool pairs = options.isa == "avx512_bf16" || options.isa == "amx";
     EXPECT_EQ(engine->info().compute, pairs ? "bf16" : "f32") << isa;
     EXPECT_EQ(engine->info().warnings.size(), pairs ? 0u : 1u) << isa;
   }

@@ -109,7 +109,7 @@ TEST(EvalCommand, JsonHoldsTheContract) {
 }
 
 TEST(Usage, KnownButNotBuiltIsOneClearAnswer) {
-  for (const auto& [option, value] : {std::pair{"--isa", "amx"}, {"--device", "cuda"}, {"--device", "mlx"}}) {
+  for (const auto& [option, value] : {std::pair{"--device", "cuda"}, {"--device", "mlx"}}) {
     const Outcome outcome = run_latte({"generate", "-m", family_model(), "--ids", "1,2", option, value});
     EXPECT_EQ(outcome.exit_code, 1);
     EXPECT_TRUE(is_one_error_line(outcome.err)) << outcome.err;

@@ -235,7 +235,7 @@ TEST_P(BitEquality, AcrossALengthClass) {
   for (const int width : {3, 16}) EXPECT_EQ(replay(plain.tokens, prompt.size(), start, width), plain.bits);
 }
 
-INSTANTIATE_TEST_SUITE_P(Isas, BitEquality, ::testing::Values("scalar", "avx2", "avx512", "avx512_bf16"),
+INSTANTIATE_TEST_SUITE_P(Isas, BitEquality, ::testing::Values("scalar", "avx2", "avx512", "avx512_bf16", "amx"),
                          [](const auto& isa) { return isa.param; });
 
 }  // namespace

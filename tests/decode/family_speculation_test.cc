@@ -180,7 +180,7 @@ std::string name_of(const ::testing::TestParamInfo<std::tuple<Pair, std::string>
 
 INSTANTIATE_TEST_SUITE_P(Families, FamilySpeculation,
                          ::testing::Combine(::testing::ValuesIn(kPairs),
-                                            ::testing::Values("scalar", "avx2", "avx512", "avx512_bf16")),
+                                            ::testing::Values("scalar", "avx2", "avx512", "avx512_bf16", "amx")),
                          name_of);
 
 }  // namespace

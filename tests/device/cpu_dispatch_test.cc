@@ -20,7 +20,7 @@ TEST(Dispatch, AutoIsTheWidestSupportedSet) {
 
 TEST(Dispatch, EverySetIsGivenByNameOrRefusedWithWhatThereIs) {
   const std::string supported = ", " + supported_isas() + ",";
-  for (const char* isa : {"scalar", "avx2", "avx512", "avx512_vnni", "avx512_bf16"}) {
+  for (const char* isa : {"scalar", "avx2", "avx512", "avx512_vnni", "avx512_bf16", "amx"}) {
     const Result<const KernelTable*> kernels = find_kernels(isa);
     EXPECT_EQ(kernels.ok(), supported.find(std::string(", ") + isa + ",") != std::string::npos) << isa;
     if (kernels.ok()) {

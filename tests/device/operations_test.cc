@@ -35,7 +35,7 @@ TEST_P(Operations, AgreeWithTheReference) {
   for (const OperationCase& one : operation_cases()) {
     if (!one.name.starts_with(operation() + "/")) continue;
     const double difference = max_relative_difference(run_case(*backend_, one), run_case(*reference_, one));
-    EXPECT_LE(difference, one.tolerance(choice().rounds_to_bf16())) << one.name;
+    EXPECT_LE(difference, one.tolerance(choice().rounding())) << one.name;
     ++cases;
   }
   EXPECT_GT(cases, 0);
@@ -130,7 +130,9 @@ TEST_P(Memory, AnImpossibleAmountIsAnError) {
   EXPECT_EQ(buffer.error().kind, ErrorKind::kOutOfMemory);
 }
 
-INSTANTIATE_TEST_SUITE_P(Every, Memory, ::testing::Values("reference", "scalar", "avx2", "avx512", "avx512_vnni", "avx512_bf16"),
+INSTANTIATE_TEST_SUITE_P(Every, Memory,
+                         ::testing::Values("reference", "scalar", "avx2", "avx512", "avx512_vnni", "avx512_bf16",
+                                           "amx"),
                          [](const ::testing::TestParamInfo<std::string>& one) { return one.param; });
 
 }  // namespace

@@ -163,7 +163,15 @@ TEST_P(RowInvariance, MaskedChunksAtTheEndChangeNothing) {
 }
 
 std::vector<CpuChoice> arithmetics() {
-  return {{"scalar"}, {"neon"}, {"avx2"}, {"avx512"}, {"avx512_vnni"}, {"avx512_bf16"}, {"avx512_bf16", 1, DType::kBf16}};
+  return {{"scalar"},
+          {"neon"},
+          {"avx2"},
+          {"avx512"},
+          {"avx512_vnni"},
+          {"avx512_bf16"},
+          {"avx512_bf16", 1, DType::kBf16},
+          {"amx"},
+          {"amx", 1, DType::kBf16}};
 }
 
 std::string arithmetic_name(const ::testing::TestParamInfo<CpuChoice>& one) {

@@ -269,7 +269,7 @@ std::vector<Subject> subjects_of(const std::vector<std::string>& folders) {
   std::vector<Subject> all;
   for (const std::string& family : folders) {
     all.push_back({family, "reference"});
-    for (const char* isa : {"scalar", "avx2", "avx512", "avx512_bf16"}) all.push_back({family, "cpu", isa});
+    for (const char* isa : {"scalar", "avx2", "avx512", "avx512_bf16", "amx"}) all.push_back({family, "cpu", isa});
   }
   return all;
 }

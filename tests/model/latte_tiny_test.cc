@@ -203,7 +203,7 @@ TEST_F(LatteTiny, IsReadyInAFifthOfASecond) {
   EXPECT_LT(best, 0.2);
 }
 
-INSTANTIATE_TEST_SUITE_P(Isas, LatteTinyOn, ::testing::Values("scalar", "avx2", "avx512", "avx512_bf16"),
+INSTANTIATE_TEST_SUITE_P(Isas, LatteTinyOn, ::testing::Values("scalar", "avx2", "avx512", "avx512_bf16", "amx"),
                          [](const auto& isa) { return isa.param; });
 
 }  // namespace

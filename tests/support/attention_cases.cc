@@ -78,12 +78,14 @@ void add_sequence(Backend& backend, const AttendSpec& spec, const SequenceSpec& 
   }
   const MatRef q = queries.ref();
   const int key_rows = std::max(sequence.length() - sequence.first_key_pos, 0);
-  const KeyRows keys = state.keys.back().ref(key_rows);
+  KeyRows keys = state.keys.back().ref(key_rows);
+  keys.expanded = spec.expanded;
   KeyRows values = keys;
   if (spec.values_behind_keys) {
     values.first_col = spec.lanes * keys.lane_stride;
   } else if (!spec.values_in_keys) {
     values = state.values.back().ref(key_rows);
+    values.expanded = spec.expanded;
   }
   const std::int64_t first_row =
       state.ranges.empty() ? 0 : state.ranges.back().first_row + state.ranges.back().row_count;
@@ -195,7 +197,9 @@ OperationCase attend_case(const std::string& name, const AttendSpec& spec) {
     return prepare_attend(backend, some);
   };
   return {"attend/" + name, queries, true, prepare,
-          [keys = spec.keys](bool rounds) { return attention_tolerance(keys, rounds); }};
+          [keys = spec.expanded ? DType::kBf16 : spec.keys](const Rounding& rounding) {
+            return attention_tolerance(keys, rounding);
+          }};
 }
 
 std::vector<OperationCase> attention_cases() {
@@ -269,6 +273,9 @@ std::vector<OperationCase> attention_cases() {
                               .layout = QueryLayout::kRowMajor,
                               .page_rows = 0};
       add(fmt::format("materialised_H8_L{}", queries), materialised, {{8, 150, queries}});
+      if (keys == DType::kBf16) continue;
+      materialised.expanded = true;
+      add(fmt::format("expanded_H8_L{}", queries), materialised, {{8, 150, queries}});
     }
     AttendSpec tall{.lanes = 20,
                     .key_width = 256,
@@ -286,6 +293,8 @@ std::vector<OperationCase> attention_cases() {
                    .layout = QueryLayout::kRowMajor,
                    .page_rows = 128};
     add("materialised_odd_widths", odd, {{9, 250, 6}, {10, 0, 3}});
+    odd.expanded = true;
+    if (keys == DType::kF32) add("expanded_odd_widths", odd, {{9, 250, 6}, {10, 0, 3}});
     AttendSpec grouped{
         .lanes = 4, .rows_per_query = 4, .key_width = 64, .value_width = 64, .values_in_keys = false, .keys = keys};
     add("grouped_4x4", grouped, {{11, 333, 3}});

@@ -72,7 +72,7 @@ OperationCase route_case(const RouteShape& shape, int rows) {
         },
         [state] { return state->ids.poison_intact() && state->weights.poison_intact(); }};
   };
-  return {"route/" + shape.name, rows, true, prepare, [](bool) { return kFloatSums; }};
+  return {"route/" + shape.name, rows, true, prepare, [](const Rounding&) { return kFloatSums; }};
 }
 
 struct ExpertMatrices {
@@ -149,9 +149,10 @@ OperationCase experts_case(const ExpertShape& shape, int rows) {
         },
         [state] { return rows_of(state->y); }, [state] { return state->y.poison_intact(); }};
   };
-  return {fmt::format("experts/{}_L{}_D{}_I{}_E{}_k{}_used{}_shared{}", type_word(shape.dtype),
-                      rows, shape.width, shape.inner, shape.experts, shape.top_k, shape.used, shape.shared_inner),
-          rows, true, prepare, [shape](bool rounds) { return gated_tolerance(shape.dtype, rounds); }};
+  return {fmt::format("experts/{}_L{}_D{}_I{}_E{}_k{}_used{}_shared{}", type_word(shape.dtype), rows, shape.width,
+                      shape.inner, shape.experts, shape.top_k, shape.used, shape.shared_inner),
+          rows, true, prepare,
+          [shape, rows](const Rounding& rounding) { return gated_tolerance(shape.dtype, rounding, rows); }};
 }
 
 OperationCase ffn_case(DType dtype, int width, int inner, int rows) {
@@ -169,8 +170,8 @@ OperationCase ffn_case(DType dtype, int width, int inner, int rows) {
         },
         [state] { return rows_of(state->y); }, [state] { return state->y.poison_intact(); }};
   };
-  return {fmt::format("ffn/{}_L{}_D{}_I{}", type_word(dtype), rows, width, inner), rows, true,
-          prepare, [dtype](bool rounds) { return gated_tolerance(dtype, rounds); }};
+  return {fmt::format("ffn/{}_L{}_D{}_I{}", type_word(dtype), rows, width, inner), rows, true, prepare,
+          [dtype, rows](const Rounding& rounding) { return gated_tolerance(dtype, rounding, rows); }};
 }
 
 }  // namespace

@@ -11,7 +11,6 @@
 namespace latte::testing {
 namespace {
 
-
 /// Keeps sums over K near 1.
 double weight_scale(int summed) { return std::sqrt(3.0 / summed); }
 
@@ -57,7 +56,8 @@ OperationCase matmul_case(DType dtype, int rows, int outputs, int summed, bool b
                              [state] { return state->y.poison_intact() && state->second_y.poison_intact(); }};
   };
   return {fmt::format("matmul/{}_M{}_N{}_K{}{}", type_word(dtype), rows, outputs, summed, biased ? "_biased" : ""),
-          rows, true, prepare, [dtype](bool rounds) { return sum_tolerance(dtype, rounds); }};
+          rows, true, prepare,
+          [dtype, rows](const Rounding& rounding) { return sum_tolerance(dtype, rounding, rows); }};
 }
 
 OperationCase head_matmul_case(DType dtype, HeadSum sum, int rows, int heads, int outputs, int summed) {
@@ -97,7 +97,8 @@ OperationCase head_matmul_case(DType dtype, HeadSum sum, int rows, int heads, in
   };
   return {fmt::format("head_matmul/{}_{}_L{}_H{}_N{}_K{}", sum == HeadSum::kCols ? "cols" : "rows", type_word(dtype),
                       rows, heads, outputs, summed),
-          rows, true, prepare, [dtype](bool rounds) { return sum_tolerance(dtype, rounds); }};
+          rows, true, prepare,
+          [dtype, rows](const Rounding& rounding) { return sum_tolerance(dtype, rounding, rows); }};
 }
 
 struct ExpandShape {
@@ -164,7 +165,8 @@ OperationCase expand_case(const ExpandShape& shape) {
   return {fmt::format("expand_latent/{}_{}cache_H{}_r{}_p{}_n{}_v{}_begin{}_rows{}{}", type_word(shape.weights),
                       type_word(shape.cache), shape.heads, shape.r, shape.p, shape.n, shape.v, shape.begin, shape.rows,
                       shape.wide_latent ? "_wide" : ""),
-          shape.rows, false, prepare, [shape](bool rounds) { return sum_tolerance(shape.weights, rounds); }};
+          shape.rows, false, prepare,
+          [shape](const Rounding& rounding) { return sum_tolerance(shape.weights, rounding, shape.rows); }};
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "support/tolerance.h"
 
 namespace latte::testing {
 
@@ -28,9 +29,8 @@ struct OperationCase {
   int rows = 0;          ///< rows 0 .. rows - 1 are the case itself
   bool any_rows = true;  ///< false: rows belong together and are run all at once
   std::function<PreparedOperation(Backend& backend, std::span<const int> rows)> prepare;
-  /// Of max_relative_difference against the reference; whether the backend rounds activations to bf16 for bf16
-  /// operands.
-  std::function<double(bool rounds_to_bf16)> tolerance;
+  /// Of max_relative_difference against the reference.
+  std::function<double(const Rounding& rounding)> tolerance;
 };
 
 /// "bf16", for the name of a case.

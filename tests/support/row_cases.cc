@@ -43,7 +43,7 @@ OperationCase embed_case(DType dtype, int vocabulary, int width, int rows, doubl
                              [state] { return rows_of(state->out); }, [state] { return state->out.poison_intact(); }};
   };
   return {fmt::format("embed/{}_V{}_D{}{}", type_word(dtype), vocabulary, width, scale == 1 ? "" : "_scaled"), rows,
-          true, prepare, [scale](bool) { return scale == 1 ? kExact : kFloatSums; }};
+          true, prepare, [scale](const Rounding&) { return scale == 1 ? kExact : kFloatSums; }};
 }
 
 OperationCase norm_case(int width, int rows, bool in_place, double scale) {
@@ -62,7 +62,7 @@ OperationCase norm_case(int width, int rows, bool in_place, double scale) {
                              [state, y] { return rows_of(*y); }, [state, y] { return y->poison_intact(); }};
   };
   return {fmt::format("rms_norm/D{}{}{}", width, in_place ? "_in_place" : "", scale == 0 ? "_zeros" : ""), rows, true,
-          prepare, [](bool) { return kFloatSums; }};
+          prepare, [](const Rounding&) { return kFloatSums; }};
 }
 
 /// x is columns [n, n + p) of each head's [n + p], as a query's rope part lies.
@@ -108,7 +108,7 @@ OperationCase rope_case(RopeStyle style, int heads, int p, int rows) {
         [state] { return state->x.poison_intact(); }};
   };
   return {fmt::format("rope/{}_heads{}_p{}", style == RopeStyle::kInterleaved ? "interleaved" : "half_split", heads, p),
-          rows, true, prepare, [](bool) { return kFloatSums; }};
+          rows, true, prepare, [](const Rounding&) { return kFloatSums; }};
 }
 
 /// Whole rows are read back, so that a column beside the stored ones shows when it was touched.
@@ -145,7 +145,7 @@ OperationCase store_case(DType dtype, int page_rows, int first_row, int first_co
   };
   return {
       fmt::format("store_rows/{}_page{}_row{}_col{}_width{}", type_word(dtype), page_rows, first_row, first_col, width),
-      rows, true, prepare, [](bool) { return kExact; }};
+      rows, true, prepare, [](const Rounding&) { return kExact; }};
 }
 
 }  // namespace

@@ -16,10 +16,12 @@ void PrintTo(const CpuChoice& choice, std::ostream* out) { *out << choice.name()
 
 std::vector<CpuChoice> cpu_choices() {
   std::vector<CpuChoice> choices;
-  for (const char* isa : {"scalar", "neon", "avx2", "avx512", "avx512_vnni", "avx512_bf16"}) {
+  for (const char* isa : {"scalar", "neon", "avx2", "avx512", "avx512_vnni", "avx512_bf16", "amx"}) {
     for (const int threads : {1, 2}) choices.push_back({isa, threads});
   }
-  for (const int threads : {1, 2}) choices.push_back({"avx512_bf16", threads, DType::kBf16});
+  for (const char* isa : {"avx512_bf16", "amx"}) {
+    for (const int threads : {1, 2}) choices.push_back({isa, threads, DType::kBf16});
+  }
   return choices;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "support/tolerance.h"
 
 namespace latte::testing {
 
@@ -15,8 +16,10 @@ struct CpuChoice {
   int threads = 1;
   DType compute = DType::kF32;
 
-  /// Whether activations are rounded to bf16 before they meet bf16 operands.
-  bool rounds_to_bf16() const { return compute == DType::kBf16 && isa == "avx512_bf16"; }
+  Rounding rounding() const {
+    const bool bf16 = compute == DType::kBf16;
+    return {.to_bf16 = bf16 && (isa == "avx512_bf16" || isa == "amx"), .wide_grouped = bf16 && isa == "amx"};
+  }
   /// "avx2_2threads", for the name of a test.
   std::string name() const;
 };

@@ -24,12 +24,23 @@ bool same_rows(const KeyRows& a, const KeyRows& b) {
          a.lane_stride == b.lane_stride && a.first_col == b.first_col && a.dtype == b.dtype;
 }
 
+/// Cached rows of F32 keep what they hold; those of a workspace are activations.
+bool may_be_bf16(const KeyRows& rows) { return rows.dtype == DType::kBf16 || rows.expanded; }
+
 /// Where row `row` of a slot's lane lies in the partials.
 std::int64_t partial_row(const Partials& partials, int slot, int lane, std::int64_t row) {
   return (static_cast<std::int64_t>(slot) * partials.lanes + lane) * partials.rows + row;
 }
 
 }  // namespace
+
+/// Whether queries and rows are multiplied as bf16: of all sequences or of none.
+bool CpuBackend::multiplies_bf16(const AttendArgs& args) const {
+  return round_activations_ && kernels_.bf16_group_rows > 0 &&
+         std::all_of(args.sequences.begin(), args.sequences.end(), [](const AttendSequence& sequence) {
+           return may_be_bf16(sequence.keys) && may_be_bf16(sequence.values);
+         });
+}
 
 /// Brings chunks of one slot together; within a slot the listed order stays.
 void CpuBackend::list_chunks(const AttendArgs& args) {
@@ -68,7 +79,8 @@ void CpuBackend::list_attend_tasks(const AttendArgs& args) {
     });
     return tasks;
   };
-  int group_rows = kernels_.group_rows;
+  const bool bf16 = multiplies_bf16(args);
+  int group_rows = bf16 ? kernels_.bf16_group_rows : kernels_.group_rows;
   std::int64_t tasks = groups_of(group_rows);
   while (group_rows > kernels_.vector_width && tasks % threads != 0 && tasks < 4 * threads) {
     group_rows /= 2;
@@ -114,16 +126,21 @@ void CpuBackend::run_attend_task(const AttendArgs& args, const AttendTask& task,
   const int value_width = args.value_width;
   const KvChunk& head = args.chunks[static_cast<std::size_t>(chunk_order_[static_cast<std::size_t>(task.first_chunk)])];
   const AttendSequence& sequence = args.sequences[static_cast<std::size_t>(head.sequence)];
-  const int group_rows = kernels_.group_rows;
+  const int group_rows = most_group_rows(kernels_);
+  const bool bf16 = multiplies_bf16(args);
 
   auto* q_KW = scratch.get<float>(0);
-  float* leaf_o = q_KW + static_cast<std::int64_t>(group_rows) * key_width;
+  float* leaf_o = q_KW + query_floats(kernels_, key_width);
   float* leaf_sums = leaf_o + static_cast<std::int64_t>(group_rows) * value_width;
   auto* visible = reinterpret_cast<int*>(leaf_sums + group_rows);
   float* leaf_scratch = leaf_sums + 2 * static_cast<std::int64_t>(group_rows);
   const auto* q = static_cast<const float*>(sequence.q_WK.data) + task.lane * sequence.q_lane_stride;
-  kernels_.transpose_queries(q + task.first_row * sequence.q_WK.row_stride, sequence.q_WK.row_stride, task.rows,
-                             key_width, q_KW);
+  kernels_.prepare_queries({.q = q + task.first_row * sequence.q_WK.row_stride,
+                            .stride = sequence.q_WK.row_stride,
+                            .rows = task.rows,
+                            .key_width = key_width,
+                            .bf16 = bf16},
+                           q_KW);
   for (int i = 0; i < task.rows; ++i) {
     visible[i] = sequence.first_query_pos + (task.first_row + i) / args.rows_per_query + 1;
   }
@@ -142,6 +159,7 @@ void CpuBackend::run_attend_task(const AttendArgs& args, const AttendTask& task,
                           .keys = lane_rows(sequence.keys, task.lane),
                           .values = lane_rows(sequence.values, task.lane),
                           .values_are_keys = value_width <= key_width && same_rows(sequence.keys, sequence.values),
+                          .bf16 = bf16,
                           .first_key_pos = sequence.first_key_pos,
                           .begin = chunk.begin,
                           .end = std::min(chunk.end, sequence.first_key_pos + sequence.keys.rows),
@@ -178,8 +196,8 @@ void CpuBackend::attend_partial(const AttendArgs& args) {
   }
   list_chunks(args);
   list_attend_tasks(args);
-  const std::int64_t group_rows = kernels_.group_rows;
-  const std::int64_t floats = group_rows * (args.key_width + args.value_width + 2) +
+  const std::int64_t group_rows = most_group_rows(kernels_);
+  const std::int64_t floats = query_floats(kernels_, args.key_width) + group_rows * (args.value_width + 2) +
                               leaf_scratch_floats(kernels_, args.key_width, args.value_width);
   for (Scratch& scratch : thread_scratch_) scratch.get<float>(floats);
   pool_->run(pool_->threads(), [&](int part, int thread) {

@@ -17,16 +17,16 @@ inline constexpr float kNothingSeen = -__builtin_inff();
 inline constexpr int kTileVecs = 2;
 
 template <class S>
-void transpose_queries(const float* q, std::int64_t q_stride, int rows, int key_width, float* to) {
+void prepare_queries(const QueryRows& q, float* to) {
   constexpr int kTile = kTileVecs * S::kWidth;
-  for (int first = 0; first < rows; first += kTile) {
-    const int tile = rows - first > S::kWidth ? kTile : S::kWidth;
+  for (int first = 0; first < q.rows; first += kTile) {
+    const int tile = q.rows - first > S::kWidth ? kTile : S::kWidth;
     for (int row = 0; row < tile; ++row) {
-      const bool real = first + row < rows;
-      const float* from = q + (first + row) * q_stride;
-      for (int k = 0; k < key_width; ++k) to[k * tile + row] = real ? from[k] : 0.0f;
+      const bool real = first + row < q.rows;
+      const float* from = q.q + (first + row) * q.stride;
+      for (int k = 0; k < q.key_width; ++k) to[k * tile + row] = real ? from[k] : 0.0f;
     }
-    to += static_cast<std::int64_t>(tile) * key_width;
+    to += static_cast<std::int64_t>(tile) * q.key_width;
   }
 }
 
@@ -220,7 +220,8 @@ void rescale_rows(const float* alpha, int rows, int value_width, float* o) {
   }
 }
 
-/// Divides by the mass; a row that saw nothing keeps o = 0 and gets an empty sum.
+/// Divides by the mass (times its reciprocal: short leaves would spend their time in divisions); a row that saw nothing
+/// keeps o = 0 and gets an empty sum.
 template <class S>
 void normalise_rows(const SoftmaxRows& state, int rows, int value_width, float* o, float* log2_sums) {
   constexpr int kWidth = S::kWidth;
@@ -231,10 +232,11 @@ void normalise_rows(const SoftmaxRows& state, int rows, int value_width, float* 
       continue;
     }
     log2_sums[row] = state.top[row] + __builtin_log2f(mass);
-    const auto divisor = S::set1(mass);
+    const float share = 1.0f / mass;
+    const auto factor = S::set1(share);
     int v = 0;
-    for (; v + kWidth <= value_width; v += kWidth) S::store(o + v, S::div(S::load(o + v), divisor));
-    for (; v < value_width; ++v) o[v] /= mass;
+    for (; v + kWidth <= value_width; v += kWidth) S::store(o + v, S::mul(S::load(o + v), factor));
+    for (; v < value_width; ++v) o[v] *= share;
   }
 }
 

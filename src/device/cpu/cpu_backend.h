@@ -14,15 +14,16 @@ namespace latte {
 
 /// How the processor is used.
 struct CpuOptions {
-  std::string isa = "auto";  ///< "auto", "scalar", "avx2", "avx512", "avx512_bf16"
+  std::string isa = "auto";  ///< "auto", "scalar", "avx2", "avx512", "avx512_vnni", "avx512_bf16", "amx"
   int threads = 0;           ///< 0: one per physical core available to the process
   /// kBf16: where the instruction set multiplies bf16 pairs, activations are rounded to bf16 for products with bf16
   /// weights. kF32, and every other instruction set: bf16 weights are expanded exactly and multiplied in f32.
   DType compute = DType::kF32;
 };
 
-/// The processor. Activations are F32; weights F32, BF16, Q8 or Q4 (those per head F32 or BF16); cached rows BF16 or F32; partials F32.
-/// The instruction set is chosen once at open; within one, equal inputs give equal bits whatever the thread count.
+/// The processor. Activations are F32; weights F32, BF16, Q8 or Q4 (those per head F32 or BF16); cached rows BF16 or
+/// F32; partials F32. The instruction set is chosen once at open; within one, equal inputs give equal bits whatever the
+/// thread count.
 class CpuBackend final : public Backend {
  public:
   /// Errors: an instruction set the processor lacks, an impossible thread count, a compute type other than F32 or BF16.
@@ -88,22 +89,26 @@ class CpuBackend final : public Backend {
   bool rounds(DType weight) const { return round_activations_ && weight == DType::kBf16; }
   /// x as dense bf16 rows, valid until the next call.
   const std::uint16_t* rounded(const float* x, std::int64_t x_stride, std::int64_t rows, std::int64_t cols);
+  /// Whether `count` rows of a step are multiplied with such a weight by the kernel for many rows. Decode-class rows
+  /// never are: their bits would hang on how many there are.
+  bool wide(StepClass step_class, DType weight, std::int64_t count) const;
   /// Adds to `rows` the form that `weight` asks for, unless it is there; `count` rows of `cols`. Valid until the next
   /// rows of that form are made.
-  void add_form(ProductRows& rows, DType weight, std::int64_t count, std::int64_t cols);
+  void add_form(ProductRows& rows, DType weight, bool wide, std::int64_t count, std::int64_t cols);
   /// x as codes, into memory of the caller's.
   void round_to_codes(const float* x, std::int64_t stride, std::int64_t rows, std::int64_t cols, const CodeMemory& to);
-  /// A product of rows [first, first + count) of `rows`.
-  ProductJob product_job(const ConstMatRef& w, const ConstMatRef* w_up, const ProductRows& rows, std::int64_t first,
-                         std::int64_t count, MatView<float> y) const;
+  /// A product of rows [first, first + count) of `rows`, which have the form that the weight asks for.
+  ProductJob product_job(const ConstMatRef& w, const ConstMatRef* w_up, const ProductRows& rows, bool wide,
+                         std::int64_t first, std::int64_t count, MatView<float> y) const;
 
+  bool multiplies_bf16(const AttendArgs& args) const;
   void list_chunks(const AttendArgs& args);
   void list_attend_tasks(const AttendArgs& args);
   void run_attend_task(const AttendArgs& args, const AttendTask& task, Scratch& scratch) const;
   void merge_row(const MergeArgs& args, const MergeRange& range, std::int64_t row, int lane, Scratch& scratch) const;
   void route_row(const RouteArgs& args, std::int64_t row, Scratch& scratch) const;
   void group_by_expert(const ExpertsArgs& args);
-  void add_hidden_forms(const float* hidden);
+  void add_hidden_forms(StepClass step_class, const float* hidden);
 
   BackendInfo info_;
   const KernelTable& kernels_;

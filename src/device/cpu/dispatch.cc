@@ -3,30 +3,26 @@
 #include <array>
 
 #include "base/fail.h"
-
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
+#include "device/cpu/amx_permission.h"
 
 namespace latte {
 namespace {
-
-#if defined(__x86_64__)
-/// AMX tiles with bf16 products; the compilers' feature test does not know them all.
-bool processor_has_amx() {
-  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
-  constexpr unsigned kTile = 1u << 24, kBf16 = 1u << 22;
-  return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0 && (edx & kTile) != 0 && (edx & kBf16) != 0;
-}
-#endif
 
 struct InstructionSet {
   std::string_view name;
   const KernelTable* kernels;  // null: not in this build
   bool processor_has_it;
+  bool system_refuses_it = false;
+
+  bool usable() const { return kernels != nullptr && processor_has_it && !system_refuses_it; }
+  std::string_view reason() const {
+    return kernels == nullptr  ? "known, but not in this build"
+           : !processor_has_it ? "not in this processor"
+                               : "in this processor, but the system refuses its use (arch_prctl)";
+  }
 };
 
-/// Narrowest first; those that no build has yet are named so that a request for one gets a true answer. The processor's
+/// Narrowest first; those of other processors are named so that a request for one gets a true answer. The processor's
 /// word includes that the system saves the wide registers.
 std::array<InstructionSet, 7> instruction_sets() {
 #if defined(__x86_64__)
@@ -35,7 +31,7 @@ std::array<InstructionSet, 7> instruction_sets() {
                       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
   const bool avx512_vnni = avx512 && __builtin_cpu_supports("avx512vnni");
   const bool avx512_bf16 = avx512_vnni && __builtin_cpu_supports("avx512bf16");
-  const bool amx = processor_has_amx();
+  const bool amx = avx512_bf16 && amx_access() != AmxAccess::kNone;
   const bool neon = false;
 #else  // AArch64 has NEON always
   const bool avx2 = false;
@@ -51,7 +47,7 @@ std::array<InstructionSet, 7> instruction_sets() {
            {"avx512", avx512_kernels(), avx512},
            {"avx512_vnni", avx512_vnni_kernels(), avx512_vnni},
            {"avx512_bf16", avx512_bf16_kernels(), avx512_bf16},
-           {"amx", nullptr, amx}}};
+           {"amx", amx_kernels(), amx, amx_access() == AmxAccess::kRefused}}};
 }
 
 }  // namespace
@@ -59,14 +55,14 @@ std::array<InstructionSet, 7> instruction_sets() {
 std::vector<IsaReport> isa_reports() {
   std::vector<IsaReport> reports;
   for (const InstructionSet& set : instruction_sets())
-    reports.push_back({std::string(set.name), set.kernels != nullptr, set.processor_has_it});
+    reports.push_back({std::string(set.name), set.kernels != nullptr, set.processor_has_it, set.system_refuses_it});
   return reports;
 }
 
 std::string supported_isas() {
   std::string names;
   for (const InstructionSet& set : instruction_sets()) {
-    if (set.kernels == nullptr || !set.processor_has_it) continue;
+    if (!set.usable()) continue;
     if (!names.empty()) names += ", ";
     names += set.name;
   }
@@ -76,13 +72,12 @@ std::string supported_isas() {
 Result<const KernelTable*> find_kernels(std::string_view isa) {
   const KernelTable* widest = nullptr;
   for (const InstructionSet& set : instruction_sets()) {
-    const bool usable = set.kernels != nullptr && set.processor_has_it;
-    if (usable) widest = set.kernels;
+    if (set.usable()) widest = set.kernels;
     if (set.name != isa) continue;
-    if (usable) return set.kernels;
+    if (set.usable()) return set.kernels;
     return fail(ErrorKind::kUnsupported,
-                "instruction set \"{}\" is {}: this machine runs {}; use one of those or \"auto\"", isa,
-                set.kernels == nullptr ? "known, but not in this build" : "not in this processor", supported_isas());
+                "instruction set \"{}\" is {}: this machine runs {}; use one of those or \"auto\"", isa, set.reason(),
+                supported_isas());
   }
   if (isa == "auto") return widest;
   return fail(ErrorKind::kInvalidInput, "unknown instruction set \"{}\", expected auto or one of {}; pass one of those",

@@ -21,6 +21,7 @@ struct IsaReport {
   std::string name;
   bool in_build = false;
   bool in_processor = false;
+  bool refused = false;  ///< the processor has it, but the system does not let this process use it
 };
 
 /// All of them, narrowest first.

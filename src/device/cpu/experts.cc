@@ -56,14 +56,15 @@ void CpuBackend::group_by_expert(const ExpertsArgs& args) {
 }
 
 /// Hidden rows of every expert in the forms that the down projections ask for: their widths may differ.
-void CpuBackend::add_hidden_forms(const float* hidden) {
+void CpuBackend::add_hidden_forms(StepClass step_class, const float* hidden) {
   std::int64_t groups = 0, floats = 0;
   bool round = false;
   for (const ExpertRows& group : expert_rows_) {
     const ConstMatRef& down = group.weights->down;
     floats += group.count * down.cols;
-    if (is_grouped(down.dtype)) groups += group.count * group_count(down.cols);
-    round = round || rounds(down.dtype);
+    const bool to_bf16 = rounds(down.dtype) || wide(step_class, down.dtype, group.count);
+    if (!to_bf16 && is_grouped(down.dtype)) groups += group.count * group_count(down.cols);
+    round = round || to_bf16;
   }
   const std::uint16_t* bf16 = round ? rounded(hidden, floats, 1, floats) : nullptr;
   CodeMemory memory = codes_.get(groups, kGroupInputs);
@@ -71,8 +72,9 @@ void CpuBackend::add_hidden_forms(const float* hidden) {
     const ConstMatRef& down = group.weights->down;
     const std::int64_t inner = down.cols;
     group.hidden = {.x = hidden + group.first_hidden, .stride = inner, .bf16_stride = inner};
-    if (rounds(down.dtype)) group.hidden.bf16 = bf16 + group.first_hidden;
-    if (!is_grouped(down.dtype)) continue;
+    const bool to_bf16 = rounds(down.dtype) || wide(step_class, down.dtype, group.count);
+    if (to_bf16) group.hidden.bf16 = bf16 + group.first_hidden;
+    if (to_bf16 || !is_grouped(down.dtype)) continue;
     const std::int64_t row_groups = group_count(inner);
     round_to_codes(group.hidden.x, inner, group.count, inner, memory);
     group.hidden.codes = {memory.codes, memory.scales, memory.sums, row_groups};
@@ -115,17 +117,19 @@ void CpuBackend::experts(const ExpertsArgs& args) {
   jobs_.clear();
   for (const ExpertRows& group : expert_rows_) {
     const ExpertWeights& block = *group.weights;
-    add_form(rows, block.gate.dtype, packed_rows, width);
+    const bool many = wide(args.step_class, block.gate.dtype, group.count);
+    add_form(rows, block.gate.dtype, many, packed_rows, width);
     const std::int64_t inner = block.gate.rows;
-    jobs_.push_back(product_job(block.gate, &block.up, rows, group.first, group.count,
+    jobs_.push_back(product_job(block.gate, &block.up, rows, many, group.first, group.count,
                                 {hidden + group.first_hidden, group.count, inner, inner}));
   }
   products_.run(jobs_);
 
-  add_hidden_forms(hidden);
+  add_hidden_forms(args.step_class, hidden);
   jobs_.clear();
   for (const ExpertRows& group : expert_rows_) {
-    jobs_.push_back(product_job(group.weights->down, nullptr, group.hidden, 0, group.count,
+    const bool many = wide(args.step_class, group.weights->down.dtype, group.count);
+    jobs_.push_back(product_job(group.weights->down, nullptr, group.hidden, many, 0, group.count,
                                 {out + group.first * width, group.count, width, width}));
   }
   products_.run(jobs_);
@@ -148,13 +152,15 @@ void CpuBackend::ffn(const FfnArgs& args) {
   const std::int64_t inner = block.gate.rows;
   auto* hidden = hidden_.get<float>(x.rows * inner);
   ProductRows rows{.x = x.data, .stride = x.row_stride};
-  add_form(rows, block.gate.dtype, x.rows, x.cols);
-  const ProductJob gated = product_job(block.gate, &block.up, rows, 0, x.rows, {hidden, x.rows, inner, inner});
+  const bool many = wide(args.step_class, block.gate.dtype, x.rows);
+  add_form(rows, block.gate.dtype, many, x.rows, x.cols);
+  const ProductJob gated = product_job(block.gate, &block.up, rows, many, 0, x.rows, {hidden, x.rows, inner, inner});
   products_.run(std::span(&gated, 1));
 
   ProductRows hidden_rows{.x = hidden, .stride = inner};
-  add_form(hidden_rows, block.down.dtype, x.rows, inner);
-  ProductJob down = product_job(block.down, nullptr, hidden_rows, 0, x.rows, typed<float>(args.y_LD));
+  const bool many_hidden = wide(args.step_class, block.down.dtype, x.rows);
+  add_form(hidden_rows, block.down.dtype, many_hidden, x.rows, inner);
+  ProductJob down = product_job(block.down, nullptr, hidden_rows, many_hidden, 0, x.rows, typed<float>(args.y_LD));
   down.accumulate = true;
   products_.run(std::span<const ProductJob>(&down, 1));
 }

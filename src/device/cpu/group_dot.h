@@ -55,7 +55,8 @@ struct PlainGroupDot {
     return sums;
   }
   static Sums add_q8(Sums sums, const Q8& w, std::int32_t quad) {
-    for (int i = 0; i < kPartBytes; ++i) sums.at[i / 4] += int{static_cast<std::int8_t>(w.bytes.at[i])} * code(quad, i % 4);
+    for (int i = 0; i < kPartBytes; ++i)
+      sums.at[i / 4] += int{static_cast<std::int8_t>(w.bytes.at[i])} * code(quad, i % 4);
     return sums;
   }
   static typename F::Vec finish_q4(const Sums& sums, std::int32_t code_sum) { return floats(sums, kQ4Zero * code_sum); }

@@ -137,7 +137,8 @@ inline void round_group(const float* x, std::int8_t* codes, float& scale, std::i
   const bool finite = most_bits < 0x7f800000u;
   const bool zero = !finite || most < 1e-30f;
   const float inverse = zero ? 0.0f : 127.0f / most;
-  constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it leaves the nearest integer, ties to even, in the low bits
+  constexpr float kRound =
+      12582912.0f;  // 1.5 * 2^23: adding it leaves the nearest integer, ties to even, in the low bits
   sum = 0;
   for (int i = 0; i < kGroupInputs; ++i) {
     const float shifted = (zero ? 0.0f : x[i]) * inverse + kRound;

@@ -34,9 +34,9 @@ struct ProductPanel {
 
 /// Rows of x rounded to codes, group by group (tensor/grouped.h).
 struct GroupedRows {
-  const std::int8_t* codes = nullptr;   ///< [m, groups * kGroupInputs]
-  const float* scales = nullptr;        ///< [m, groups]
-  const std::int32_t* sums = nullptr;   ///< [m, groups]: of each group's codes
+  const std::int8_t* codes = nullptr;  ///< [m, groups * kGroupInputs]
+  const float* scales = nullptr;       ///< [m, groups]
+  const std::int32_t* sums = nullptr;  ///< [m, groups]: of each group's codes
   std::int64_t groups = 0;
 
   [[gnu::always_inline]] GroupedRows from(std::int64_t row) const {
@@ -97,13 +97,23 @@ struct LaneRows {
   bool bf16 = false;
 };
 
+/// Packed rows of a group as they come: F32 [rows, key_width].
+struct QueryRows {
+  const float* q = nullptr;
+  std::int64_t stride = 0;
+  int rows = 0;
+  int key_width = 0;
+  bool bf16 = false;  ///< for LeafArgs::bf16
+};
+
 /// One leaf of the merge tree for a group of packed rows: softmax over keys at cache indices [begin, end).
 struct LeafArgs {
-  const float* q_KW = nullptr;   ///< from KernelTable::transpose_queries
+  const float* q_KW = nullptr;   ///< from KernelTable::prepare_queries
   int rows = 0;                  ///< packed rows of the group, at most KernelTable::group_rows
   const int* visible = nullptr;  ///< per row, ascending: the row sees cache indices < visible[row]
   LaneRows keys, values;
   bool values_are_keys = false;
+  bool bf16 = false;      ///< q, and rows that are not bf16, are rounded to it; where KernelTable::bf16_group_rows > 0
   int first_key_pos = 0;  ///< cache index of key row 0
   int begin = 0, end = 0;
   int key_width = 0, value_width = 0;
@@ -113,20 +123,48 @@ struct LeafArgs {
   float* log2_sums = nullptr;  ///< [rows], -infinity where nothing is seen
 };
 
+/// What a wide product's weights are: rows [n, k] of bf16, or panels of tensor/grouped.h.
+enum class WideWeight : unsigned char { kBf16, kQ8, kQ4 };
+
+/// Columns of one wide panel, and inputs of one pass over K.
+inline constexpr int kWideSums = 32;
+inline constexpr int kWidePass = 512;
+
+/// Up to 32 weight rows, or with `w_up` 16 of both, times many rows of x rounded to bf16: y[m, n] as ProductPanel says.
+struct WidePanel {
+  const void* w = nullptr;
+  const void* w_up = nullptr;
+  WideWeight type = WideWeight::kBf16;
+  std::int64_t w_stride = 0;  ///< of bf16 weights
+  std::int64_t w_up_stride = 0;
+  std::int64_t panel_bytes = 0;      ///< of grouped weights: from one panel of 16 outputs to the next
+  const std::uint16_t* x = nullptr;  ///< [m, k]
+  std::int64_t x_stride = 0;
+  float* y = nullptr;
+  std::int64_t y_stride = 0;
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  bool accumulate = false;
+  float* scratch = nullptr;  ///< wide_scratch_floats
+};
+
 /// The kernels of one instruction set.
 struct KernelTable {
   const char* isa = "";
-  int vector_width = 1;  ///< floats
-  int group_rows = 1;    ///< most packed rows of one attention task
+  int vector_width = 1;     ///< floats
+  int group_rows = 1;       ///< most packed rows of one attention task
+  int bf16_group_rows = 0;  ///< the same where attention multiplies bf16 as such; 0: it does not
   bool bf16_products = false;
 
   void (*product)(const ProductPanel& panel);
   void (*row_sum)(const RowSumPanel& panel);
   void (*grouped_product)(const GroupedPanel& panel);
   void (*round_row)(const RoundRow& row);
-  /// q [rows, key_width] to [key_width, rows] per vector pair, padded lanes 0; `to` holds group_rows * key_width
-  /// floats.
-  void (*transpose_queries)(const float* q, std::int64_t q_stride, int rows, int key_width, float* to);
+  /// Null where many rows are multiplied like few.
+  void (*wide_product)(const WidePanel& panel);
+  /// Packed rows as attend_leaf reads them: [key_width, rows] per vector pair, padded lanes 0. `to` holds query_floats.
+  void (*prepare_queries)(const QueryRows& q, float* to);
   void (*attend_leaf)(const LeafArgs& args);
   /// into = a_weight * into + b_weight * b, rounded as every merge of two states is.
   void (*combine)(float* into, const float* b, float a_weight, float b_weight, std::int64_t n);
@@ -143,10 +181,27 @@ constexpr std::int64_t product_scratch_floats(const KernelTable& kernels, std::i
   return kPanelRows * (kSumPass + kPad + m * (kernels.vector_width + 1));
 }
 
+/// Floats of WidePanel::scratch for m rows of x: tiles of weights, rows copied, sums.
+constexpr std::int64_t wide_scratch_floats(std::int64_t m) {
+  return kWideSums * kWidePass + (m + kWideSums) * kWideSums;
+}
+
+/// Most packed rows of any attention task.
+constexpr int most_group_rows(const KernelTable& kernels) {
+  return kernels.group_rows > kernels.bf16_group_rows ? kernels.group_rows : kernels.bf16_group_rows;
+}
+
+/// Floats of prepared queries.
+constexpr std::int64_t query_floats(const KernelTable& kernels, int key_width) {
+  constexpr std::int64_t kPad = 16;
+  return most_group_rows(kernels) * (key_width + kPad);
+}
+
 /// Floats of LeafArgs::scratch.
 constexpr std::int64_t leaf_scratch_floats(const KernelTable& kernels, int key_width, int value_width) {
   constexpr std::int64_t kPad = 16;
-  return kKeyBlock * (key_width + value_width + 2 * kPad) + (kKeyBlock + 4) * (kernels.group_rows + kPad);
+  return kKeyBlock * (key_width + value_width + 2 * kPad) +
+         (kKeyBlock + kKeyBlock / 2 + 8) * (most_group_rows(kernels) + kPad);
 }
 
 /// Null where this build or processor family has no such instruction set.
@@ -156,5 +211,6 @@ const KernelTable* avx2_kernels();
 const KernelTable* avx512_kernels();
 const KernelTable* avx512_vnni_kernels();
 const KernelTable* avx512_bf16_kernels();
+const KernelTable* amx_kernels();
 
 }  // namespace latte

@@ -1,6 +1,7 @@
 #include "device/cpu/kernel_table.h"
 
-#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__) && defined(__AVX512VNNI__)
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__) && \
+    defined(__AVX512VNNI__)
 #include "device/cpu/group_dot_avx512.h"
 #include "device/cpu/kernel_unit.h"
 #include "device/cpu/simd_avx512.h"

@@ -57,8 +57,8 @@ template <class S, class Dot, int kRows, int kCount, class W, class X>
   }
 }
 
-/// Bytes of weights that are asked for before a tile needs them: about what memory delivers while it answers. One row of x leaves a tile
-/// twice as fast as two do.
+/// Bytes of weights that are asked for before a tile needs them: about what memory delivers while it answers. One row
+/// of x leaves a tile twice as fast as two do.
 template <int kCount>
 inline constexpr std::int64_t kAheadBytes = kCount == 1 ? 12288 : 6144;
 

@@ -17,6 +17,7 @@ constexpr std::int64_t kRowBlock = 64;
 struct Grid {
   std::int64_t panel = 0, panels = 0;
   std::int64_t block = 0, blocks = 0;
+  bool block_by_block = false;  ///< all panels of a block before the next block, so that its rows stay in the cache
 };
 
 std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
@@ -27,6 +28,14 @@ Grid grid(std::int64_t m, std::int64_t n, std::int64_t panel, std::int64_t block
 
 /// One row of x waits for memory: small panels divide evenly. More rows reuse a tall panel.
 Grid product_grid(const ProductJob& job, std::int64_t block) {
+  if (job.wide) {
+    // The rows of a block fill half of a second-level cache; many of them repay the making of tiles.
+    constexpr std::int64_t kBlockInputs = std::int64_t{1} << 19;
+    const std::int64_t rows = std::clamp<std::int64_t>(kBlockInputs / std::max<std::int64_t>(job.k, 1), 128, 512);
+    Grid cut = grid(job.m, job.n, job.w_up == nullptr ? kWideSums : kWideSums / 2, rows / kWideSums * kWideSums);
+    cut.block_by_block = true;
+    return cut;
+  }
   if (is_grouped(job.w_type)) return grid(job.m, job.n, kPanelOutputs, block);
   return grid(job.m, job.n, job.m == 1 ? 8 : kPanelRows, block);
 }
@@ -81,8 +90,8 @@ void ProductLauncher::run_divided(std::span<const Job> jobs, const Panels& run_p
       };
       const std::int64_t last = part + 1 == parts ? cut.panels * cut.blocks : unit_at(end);
       for (std::int64_t unit = cost > 0 ? unit_at(begin) : 0; unit < last; ++unit) {
-        const std::int64_t panel = unit / cut.blocks;
-        const std::int64_t rows = unit % cut.blocks;
+        const std::int64_t panel = cut.block_by_block ? unit % cut.panels : unit / cut.blocks;
+        const std::int64_t rows = cut.block_by_block ? unit / cut.panels : unit % cut.blocks;
         const std::int64_t n = panel * cut.panel;
         const std::int64_t m = rows * cut.block;
         const std::int64_t rows_end = std::min((last - 1) / cut.blocks * cut.panel + cut.panel, job.n);
@@ -101,7 +110,9 @@ void ProductLauncher::run_divided(std::span<const Job> jobs, const Panels& run_p
 void ProductLauncher::run(std::span<const ProductJob> jobs) {
   std::int64_t most_rows = 0;
   for (const ProductJob& job : jobs) most_rows = std::max(most_rows, job.m);
-  for (Scratch& scratch : scratch_) scratch.get<float>(product_scratch_floats(kernels_, most_rows));
+  const std::int64_t floats = std::max(product_scratch_floats(kernels_, most_rows),
+                                       kernels_.wide_product == nullptr ? 0 : wide_scratch_floats(most_rows));
+  for (Scratch& scratch : scratch_) scratch.get<float>(floats);
 
   struct Panels {
     const KernelTable& kernels;
@@ -110,6 +121,7 @@ void ProductLauncher::run(std::span<const ProductJob> jobs) {
     static Grid cut(const ProductJob& job, std::int64_t block) { return product_grid(job, block); }
     void run(const ProductJob& job, std::int64_t m, std::int64_t rows, std::int64_t n, std::int64_t cols,
              std::int64_t following, int thread) const {
+      if (job.wide) return run_wide(job, m, rows, n, cols, thread);
       if (is_grouped(job.w_type)) return run_grouped(job, m, rows, n, cols);
       const std::int64_t w_bytes = job.w_type == DType::kBf16 ? 2 : 4;
       const std::int64_t x_bytes = job.x_bf16 ? 2 : 4;
@@ -132,6 +144,31 @@ void ProductLauncher::run(std::span<const ProductJob> jobs) {
                        .following = following,
                        .accumulate = job.accumulate,
                        .scratch = scratch[static_cast<std::size_t>(thread)].get<float>(0)});
+    }
+    void run_wide(const ProductJob& job, std::int64_t m, std::int64_t rows, std::int64_t n, std::int64_t cols,
+                  int thread) const {
+      const bool grouped = is_grouped(job.w_type);
+      const std::int64_t panel = grouped ? panel_bytes(job.w_type, job.k) : 0;
+      const auto weight_at = [&](const void* w, std::int64_t stride) {
+        return static_cast<const std::byte*>(w) + (grouped ? n / kPanelOutputs * panel : n * stride * 2);
+      };
+      kernels.wide_product({.w = weight_at(job.w, job.w_stride),
+                            .w_up = job.w_up == nullptr ? nullptr : weight_at(job.w_up, job.w_up_stride),
+                            .type = !grouped                   ? WideWeight::kBf16
+                                    : job.w_type == DType::kQ4 ? WideWeight::kQ4
+                                                               : WideWeight::kQ8,
+                            .w_stride = job.w_stride,
+                            .w_up_stride = job.w_up_stride,
+                            .panel_bytes = panel,
+                            .x = static_cast<const std::uint16_t*>(job.x) + m * job.x_stride,
+                            .x_stride = job.x_stride,
+                            .y = job.y + m * job.y_stride + n,
+                            .y_stride = job.y_stride,
+                            .m = rows,
+                            .n = cols,
+                            .k = job.k,
+                            .accumulate = job.accumulate,
+                            .scratch = scratch[static_cast<std::size_t>(thread)].get<float>(0)});
     }
     void run_grouped(const ProductJob& job, std::int64_t m, std::int64_t rows, std::int64_t n,
                      std::int64_t cols) const {

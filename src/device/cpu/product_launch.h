@@ -22,6 +22,7 @@ struct ProductJob {
   const void* x = nullptr;
   std::int64_t x_stride = 0;
   bool x_bf16 = false;
+  bool wide = false;  ///< by the kernel for many rows; x is then bf16
   GroupedRows codes = {};
   float* y = nullptr;
   std::int64_t y_stride = 0;

@@ -50,8 +50,15 @@ void CpuBackend::round_to_codes(const float* x, std::int64_t stride, std::int64_
   });
 }
 
-void CpuBackend::add_form(ProductRows& rows, DType weight, std::int64_t count, std::int64_t cols) {
-  if (rounds(weight) && rows.bf16 == nullptr) {
+bool CpuBackend::wide(StepClass step_class, DType weight, std::int64_t count) const {
+  constexpr std::int64_t kFewest = 16;  // fewer do not repay the making of tiles
+  return step_class == StepClass::kPrompt && count >= kFewest && kernels_.wide_product != nullptr &&
+         round_activations_ && (weight == DType::kBf16 || is_grouped(weight));
+}
+
+void CpuBackend::add_form(ProductRows& rows, DType weight, bool wide, std::int64_t count, std::int64_t cols) {
+  if (wide || rounds(weight)) {
+    if (rows.bf16 != nullptr) return;
     rows.bf16 = rounded(rows.x, rows.stride, count, cols);
     rows.bf16_stride = cols;
   } else if (is_grouped(weight) && rows.codes.codes == nullptr) {
@@ -62,12 +69,12 @@ void CpuBackend::add_form(ProductRows& rows, DType weight, std::int64_t count, s
   }
 }
 
-ProductJob CpuBackend::product_job(const ConstMatRef& w, const ConstMatRef* w_up, const ProductRows& rows,
+ProductJob CpuBackend::product_job(const ConstMatRef& w, const ConstMatRef* w_up, const ProductRows& rows, bool wide,
                                    std::int64_t first, std::int64_t count, MatView<float> y) const {
   expects(w.dtype == DType::kF32 || w.dtype == DType::kBf16 || is_grouped(w.dtype),
           "weights on cpu are F32, BF16, Q8 or Q4");
-  const bool round = rounds(w.dtype);
-  const bool grouped = is_grouped(w.dtype);
+  const bool round = wide || rounds(w.dtype);
+  const bool grouped = !round && is_grouped(w.dtype);
   return {.w = w.data,
           .w_up = w_up == nullptr ? nullptr : w_up->data,
           .w_type = w.dtype,
@@ -76,6 +83,7 @@ ProductJob CpuBackend::product_job(const ConstMatRef& w, const ConstMatRef* w_up
           .x = round ? static_cast<const void*>(rows.bf16 + first * rows.bf16_stride) : rows.x + first * rows.stride,
           .x_stride = round ? rows.bf16_stride : rows.stride,
           .x_bf16 = round,
+          .wide = wide,
           .codes = grouped ? rows.codes.from(first) : GroupedRows{},
           .y = y.data,
           .y_stride = y.row_stride,
@@ -94,8 +102,9 @@ void CpuBackend::matmul(const MatmulArgs& args) {
     expects(w.cols == x.cols && projection.y.rows == x.rows && projection.y.cols == w.rows, "a product's shapes fit");
     expects(projection.y.dtype == DType::kF32, "activations on cpu are F32");
     if (!projection.bias.empty()) put_bias(projection);
-    add_form(rows, w.dtype, x.rows, x.cols);
-    jobs_.push_back(product_job(w, nullptr, rows, 0, x.rows, typed<float>(projection.y)));
+    const bool many = wide(args.step_class, w.dtype, x.rows);
+    add_form(rows, w.dtype, many, x.rows, x.cols);
+    jobs_.push_back(product_job(w, nullptr, rows, many, 0, x.rows, typed<float>(projection.y)));
     jobs_.back().accumulate = projection.accumulate || !projection.bias.empty();
   }
   products_.run(jobs_);
@@ -128,6 +137,7 @@ void CpuBackend::head_matmul(const HeadMatmulArgs& args) {
                        .x = round ? static_cast<const void*>(x_bf16 + h * args.x.cols) : x + h * args.x.row_stride,
                        .x_stride = heads * (round ? args.x.cols : args.x.row_stride),
                        .x_bf16 = round,
+                       .wide = wide(args.step_class, w.dtype, rows),
                        .y = y + h * args.y.row_stride,
                        .y_stride = heads * args.y.row_stride,
                        .m = rows,
@@ -191,6 +201,7 @@ void CpuBackend::expand_latent(const ExpandArgs& args) {
                        .x = round ? static_cast<const void*>(latent_bf16) : latent,
                        .x_stride = round ? r : r + p,
                        .x_bf16 = round,
+                       .wide = wide(StepClass::kPrompt, w->dtype, rows),
                        .y = static_cast<float*>(to->row(0, h)),
                        .y_stride = to->row_stride,
                        .m = rows,

@@ -46,7 +46,8 @@ class CodeScratch {
  public:
   /// Room for `groups` groups of all rows together; valid until the next call.
   CodeMemory get(std::int64_t groups, int group_inputs) {
-    return {codes_.get<std::int8_t>(groups * group_inputs), scales_.get<float>(groups), sums_.get<std::int32_t>(groups)};
+    return {codes_.get<std::int8_t>(groups * group_inputs), scales_.get<float>(groups),
+            sums_.get<std::int32_t>(groups)};
   }
 
  private:

@@ -1,0 +1,373 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "device/cpu/amx_tiles.h"
+#include "device/cpu/attend_kernels.h"
+
+// The attention core on AMX, for rows of bf16 or that may be rounded to it. Scores are keys times packed rows: a block
+// of the cache is the tile operand as it lies in memory. The value product is probabilities times values, whose rows
+// are interleaved in pairs once a block for all packed rows. Queries and probabilities are rounded to bf16; the softmax
+// is in f32.
+
+namespace latte {
+namespace {
+
+static_assert(kKeyBlock == 64, "a block of keys is four tiles of scores and two of probabilities");
+
+constexpr int kBlockTiles = kKeyBlock / kTileRows;
+constexpr int kBlockDepths = kKeyBlock / kTileDepth;
+
+constexpr std::int64_t tiles_of_depth(std::int64_t width) { return (width + kTileDepth - 1) / kTileDepth; }
+
+/// Memory of one leaf, cut from LeafArgs::scratch. Sizes in leaf_scratch_floats.
+struct AmxLeafMemory {
+  std::uint16_t* keys;    ///< [64][key tiles * 32]: a block whose rows cannot be read in place
+  std::uint16_t* values;  ///< [column tile][32 keys' half][16 pairs][16 columns][2]
+  float* scores;          ///< [64][lanes]
+  std::uint16_t* p;       ///< [vector of rows][32 keys' half][16 rows][32 keys]
+  float* state;           ///< [4][lanes]
+};
+
+/// q [rows, key_width] to tiles: [vector of rows][depth][16 pairs][16 rows][2], rounded to bf16; padding is 0.
+inline void prepare_pairs(const float* q, std::int64_t q_stride, int rows, int key_width, std::uint16_t* to) {
+  const std::int64_t depths = tiles_of_depth(key_width);
+  for (int first = 0; first < rows; first += kTileRows) {
+    for (std::int64_t depth = 0; depth < depths; ++depth) {
+      const auto k = static_cast<int>(depth * kTileDepth);
+      const int width = key_width - k < kTileDepth ? key_width - k : kTileDepth;
+      const auto low = static_cast<__mmask16>(width >= 16 ? 0xffff : (1u << width) - 1u);
+      const auto high = static_cast<__mmask16>(width <= 16 ? 0 : (1u << (width - 16)) - 1u);
+      __m512i tile[kTileRows];
+      for (int row = 0; row < kTileRows; ++row) {
+        tile[row] = _mm512_setzero_si512();
+        if (first + row >= rows) continue;
+        const float* from = q + (first + row) * q_stride + k;
+        const __m512 a = _mm512_maskz_loadu_ps(low, from);
+        const __m512 b = high == 0 ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps(high, from + 16);
+        tile[row] = reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(b, a));
+      }
+      transpose_16x16(tile);
+      for (int pair = 0; pair < kTileRows; ++pair) _mm512_storeu_si512(to + pair * kTileDepth, tile[pair]);
+      to += kTileElements;
+    }
+  }
+}
+
+inline void amx_prepare_queries(const QueryRows& q, float* to) {
+  if (q.bf16) {
+    prepare_pairs(q.q, q.stride, q.rows, q.key_width, reinterpret_cast<std::uint16_t*>(to));
+  } else {
+    prepare_queries<Avx512>(q, to);
+  }
+}
+
+/// A row of a lane, or no row: either type reads as 32 values of bf16 at a time.
+class RowOf {
+ public:
+  RowOf(const LaneRows& rows, std::int64_t t, bool exists) : bf16_(rows.bf16) {
+    if (!exists) return;
+    const std::int64_t offset = t % rows.page_rows * rows.row_stride + rows.lane_offset;
+    row_ = static_cast<const std::byte*>(rows.pages[t / rows.page_rows]) + offset * (bf16_ ? 2 : 4);
+  }
+
+  const std::uint16_t* bf16() const { return reinterpret_cast<const std::uint16_t*>(row_); }
+
+  /// Values [at, at + 32) of `width`, those past it 0.
+  [[gnu::always_inline]] __m512i load(std::int64_t at, std::int64_t width) const {
+    if (row_ == nullptr) return _mm512_setzero_si512();
+    if (bf16_) return load_depth(bf16() + at, width - at);
+    const float* from = reinterpret_cast<const float*>(row_) + at;
+    const std::int64_t rest = width - at;
+    const auto some = [](std::int64_t n) {
+      return static_cast<__mmask16>(n >= 16 ? 0xffff : n <= 0 ? 0 : (1 << n) - 1);
+    };
+    const __m512 low = _mm512_maskz_loadu_ps(some(rest), from);
+    const __m512 high = rest <= 16 ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps(some(rest - 16), from + 16);
+    return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low));
+  }
+
+ private:
+  const std::byte* row_ = nullptr;
+  bool bf16_;
+};
+
+/// A block of keys as tiles are loaded from it: in place where it is whole, else a copy padded with zeros.
+struct KeyBlock {
+  const std::uint16_t* rows;
+  std::int64_t stride;  ///< elements
+};
+
+inline KeyBlock key_block(const LaneRows& keys, std::int64_t first, int count, int width, std::uint16_t* copy) {
+  const bool in_place = keys.bf16 && count == kKeyBlock && width % kTileDepth == 0 &&
+                        first % keys.page_rows + kKeyBlock <= keys.page_rows;
+  if (in_place) return {RowOf(keys, first, true).bf16(), keys.row_stride};
+  const std::int64_t depths = tiles_of_depth(width);
+  for (int t = 0; t < kKeyBlock; ++t) {
+    const RowOf from(keys, first + t, t < count);
+    std::uint16_t* to = copy + t * depths * kTileDepth;
+    for (std::int64_t depth = 0; depth < depths; ++depth) {
+      _mm512_storeu_si512(to + depth * kTileDepth, from.load(depth * kTileDepth, width));
+    }
+  }
+  return {copy, depths * kTileDepth};
+}
+
+/// Interleaves the value rows of a block in pairs; keys past `count` are 0.
+inline void pair_values(const LaneRows& values, std::int64_t first, int count, int width, std::uint16_t* to) {
+  const std::int64_t wide = tiles_of_depth(width);  // two column tiles each
+  for (int t = 0; t < kKeyBlock; t += 2) {
+    const RowOf a(values, first + t, t < count);
+    const RowOf b(values, first + t + 1, t + 1 < count);
+    std::uint16_t* pair = to + t / kTileDepth * kTileElements + t % kTileDepth / 2 * kTileDepth;
+    for (std::int64_t column = 0; column < wide; ++column) {
+      __m512i low, high;
+      interleave(a.load(column * kTileDepth, width), b.load(column * kTileDepth, width), low, high);
+      std::uint16_t* tile = pair + 2 * column * kBlockDepths * kTileElements;
+      _mm512_storeu_si512(tile, low);
+      _mm512_storeu_si512(tile + kBlockDepths * kTileElements, high);
+    }
+  }
+}
+
+/// scores[t][row] of two vectors of rows and 32 keys.
+inline void score_two_by_two(const KeyBlock& keys, int first_key, const std::uint16_t* q, std::int64_t depths,
+                             float* scores, int score_stride) {
+  const std::uint16_t* near = keys.rows + first_key * keys.stride;
+  const std::uint16_t* far = near + kTileRows * keys.stride;
+  const std::uint16_t* next_q = q + depths * kTileElements;
+  const std::int64_t row_bytes = 2 * keys.stride;
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  for (std::int64_t depth = 0; depth < depths; ++depth) {
+    _tile_loadd(4, near + depth * kTileDepth, row_bytes);
+    _tile_loadd(6, q + depth * kTileElements, 64);
+    _tile_loadd(7, next_q + depth * kTileElements, 64);
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 4, 7);
+    _tile_loadd(5, far + depth * kTileDepth, row_bytes);
+    _tile_dpbf16ps(2, 5, 6);
+    _tile_dpbf16ps(3, 5, 7);
+  }
+  float* to = scores + first_key * score_stride;
+  const std::int64_t to_bytes = 4 * std::int64_t{score_stride};
+  _tile_stored(0, to, to_bytes);
+  _tile_stored(1, to + kTileRows, to_bytes);
+  _tile_stored(2, to + kTileRows * score_stride, to_bytes);
+  _tile_stored(3, to + kTileRows * score_stride + kTileRows, to_bytes);
+}
+
+/// scores[t][row] of one vector of rows and a whole block of keys.
+inline void score_one_by_four(const KeyBlock& keys, const std::uint16_t* q, std::int64_t depths, float* scores,
+                              int score_stride) {
+  const std::int64_t row_bytes = 2 * keys.stride;
+  const std::int64_t tile = kTileRows * keys.stride;
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  for (std::int64_t depth = 0; depth < depths; ++depth) {
+    const std::uint16_t* from = keys.rows + depth * kTileDepth;
+    _tile_loadd(7, q + depth * kTileElements, 64);
+    _tile_loadd(4, from, row_bytes);
+    _tile_dpbf16ps(0, 4, 7);
+    _tile_loadd(5, from + tile, row_bytes);
+    _tile_dpbf16ps(1, 5, 7);
+    _tile_loadd(6, from + 2 * tile, row_bytes);
+    _tile_dpbf16ps(2, 6, 7);
+    _tile_loadd(4, from + 3 * tile, row_bytes);
+    _tile_dpbf16ps(3, 4, 7);
+  }
+  const std::int64_t to_bytes = 4 * std::int64_t{score_stride};
+  _tile_stored(0, scores, to_bytes);
+  _tile_stored(1, scores + kTileRows * score_stride, to_bytes);
+  _tile_stored(2, scores + 2 * kTileRows * score_stride, to_bytes);
+  _tile_stored(3, scores + 3 * kTileRows * score_stride, to_bytes);
+}
+
+/// Turns one vector of rows' scores of a block into probabilities as tiles, and moves the rows' state on.
+inline void amx_softmax(const float* scores, int score_stride, bool all_seen, float scale, const SoftmaxRows& rows,
+                        std::uint16_t* p) {
+  using S = Avx512;
+  const auto nothing = S::set1(kNothingSeen);
+  const auto seen = S::load(rows.seen);
+  const auto factor = S::set1(scale);
+  const auto score = [&](int t) {
+    const auto raw = S::mul(S::load(scores + t * score_stride), factor);
+    return all_seen ? raw : S::select_less(S::set1(static_cast<float>(t)), seen, raw, nothing);
+  };
+  const auto old_top = S::load(rows.top);
+  auto top = old_top;
+  for (int t = 0; t < kKeyBlock; ++t) top = S::max(top, score(t));
+  const auto base = S::select_less(top, S::set1(-__FLT_MAX__), S::zero(), top);
+  const auto alpha = exp2<S>(S::sub(old_top, base));
+  auto mass = S::mul(S::load(rows.mass), alpha);
+  for (int half = 0; half < kBlockDepths; ++half) {
+    __m512i pairs[kTileRows];
+    for (int pair = 0; pair < kTileRows; ++pair) {
+      const int t = half * kTileDepth + 2 * pair;
+      const auto a = exp2<S>(S::sub(score(t), base));
+      const auto b = exp2<S>(S::sub(score(t + 1), base));
+      mass = S::add(S::add(mass, a), b);
+      pairs[pair] = bf16_pairs(a, b);
+    }
+    transpose_16x16(pairs);
+    for (int row = 0; row < kTileRows; ++row)
+      _mm512_storeu_si512(p + half * kTileElements + row * kTileDepth, pairs[row]);
+  }
+  S::store(rows.top, top);
+  S::store(rows.mass, mass);
+  S::store(rows.alpha, alpha);
+}
+
+/// Where a tile of o lies: in o itself, or where it does not fit, in a whole tile beside it.
+class OutputTile {
+ public:
+  OutputTile(float* o, int rows, int columns, std::int64_t stride)
+      : o_(o), rows_(rows), columns_(columns), stride_(stride), fits_(rows >= kTileRows && columns >= kTileRows) {}
+
+  void read() {
+    if (fits_) return;
+    for (int row = 0; row < kTileRows; ++row) {
+      const auto values = row < rows_ ? _mm512_maskz_loadu_ps(mask(), o_ + row * stride_) : _mm512_setzero_ps();
+      _mm512_store_ps(aside_ + row * kTileRows, values);
+    }
+    before_tile_loads();
+  }
+  void write() const {
+    if (fits_) return;
+    for (int row = 0; row < rows_ && row < kTileRows; ++row)
+      _mm512_mask_storeu_ps(o_ + row * stride_, mask(), _mm512_load_ps(aside_ + row * kTileRows));
+  }
+  float* data() { return fits_ ? o_ : aside_; }
+  std::int64_t row_bytes() const { return fits_ ? 4 * stride_ : 4 * kTileRows; }
+
+ private:
+  __mmask16 mask() const { return static_cast<__mmask16>(columns_ >= kTileRows ? 0xffff : (1u << columns_) - 1u); }
+
+  float* o_;
+  int rows_, columns_;
+  std::int64_t stride_;
+  bool fits_;
+  alignas(64) float aside_[kTileRows * kTileRows];
+};
+
+/// o[two column tiles of one vector of rows] += p * values; `first`: o holds nothing yet.
+inline void value_columns_amx(const std::uint16_t* p, const std::uint16_t* values, bool first, OutputTile& left,
+                              OutputTile& right) {
+  if (first) {
+    _tile_zero(0);
+    _tile_zero(1);
+  } else {
+    left.read();
+    right.read();
+    _tile_loadd(0, left.data(), left.row_bytes());
+    _tile_loadd(1, right.data(), right.row_bytes());
+  }
+  _tile_loadd(4, p, 64);
+  _tile_loadd(6, values, 64);
+  _tile_loadd(7, values + kBlockDepths * kTileElements, 64);
+  _tile_dpbf16ps(0, 4, 6);
+  _tile_dpbf16ps(1, 4, 7);
+  _tile_loadd(5, p + kTileElements, 64);
+  _tile_loadd(6, values + kTileElements, 64);
+  _tile_loadd(7, values + (kBlockDepths + 1) * kTileElements, 64);
+  _tile_dpbf16ps(0, 5, 6);
+  _tile_dpbf16ps(1, 5, 7);
+  _tile_stored(0, left.data(), left.row_bytes());
+  _tile_stored(1, right.data(), right.row_bytes());
+  left.write();
+  right.write();
+}
+
+inline void value_block_amx(const AmxLeafMemory& memory, const LeafArgs& args, int vecs, bool first) {
+  for (int column = 0; column < args.value_width; column += 2 * kTileRows) {
+    const std::uint16_t* values = memory.values + column / kTileRows * std::int64_t{kBlockDepths} * kTileElements;
+    const int columns = args.value_width - column;
+    for (int v = 0; v < vecs; ++v) {
+      const int rows = args.rows - v * kTileRows;
+      float* o = args.o + std::int64_t{v} * kTileRows * args.value_width + column;
+      OutputTile left(o, rows, columns, args.value_width);
+      OutputTile right(o + kTileRows, rows, columns > kTileRows ? columns - kTileRows : 0, args.value_width);
+      value_columns_amx(memory.p + v * std::int64_t{kBlockDepths} * kTileElements, values, first, left, right);
+    }
+  }
+}
+
+inline AmxLeafMemory amx_leaf_memory(const LeafArgs& args, int lanes) {
+  float* at = args.scratch;
+  const auto take = [&](std::int64_t floats) {
+    float* const start = at;
+    at += (floats + kTileRows - 1) / kTileRows * kTileRows;
+    return start;
+  };
+  AmxLeafMemory memory;
+  memory.keys = reinterpret_cast<std::uint16_t*>(take(kKeyBlock * tiles_of_depth(args.key_width) * kTileDepth / 2));
+  memory.values = reinterpret_cast<std::uint16_t*>(take(kKeyBlock * tiles_of_depth(args.value_width) * kTileDepth / 2));
+  memory.scores = take(std::int64_t{kKeyBlock} * lanes);
+  memory.p = reinterpret_cast<std::uint16_t*>(take(std::int64_t{kKeyBlock} * lanes / 2));
+  memory.state = take(4 * std::int64_t{lanes});
+  return memory;
+}
+
+inline void amx_attend_leaf(const LeafArgs& args) {
+  if (!args.bf16) return attend_leaf<Avx512>(args);
+  const TileUse tiles;
+  const int vecs = (args.rows + kTileRows - 1) / kTileRows;
+  const int lanes = vecs * kTileRows;
+  const std::int64_t depths = tiles_of_depth(args.key_width);
+  const AmxLeafMemory memory = amx_leaf_memory(args, lanes);
+  const SoftmaxRows softmax{memory.state, memory.state + lanes, memory.state + 2 * lanes, memory.state + 3 * lanes};
+  for (int row = 0; row < lanes; ++row) {
+    softmax.top[row] = kNothingSeen;
+    softmax.mass[row] = 0;
+  }
+  const auto* q = reinterpret_cast<const std::uint16_t*>(args.q_KW);
+  const LaneRows& values = args.values_are_keys ? args.keys : args.values;
+  const int last_visible = args.visible[args.rows - 1];
+  const int end = args.end < last_visible ? args.end : last_visible;
+  bool first = true;
+  for (int begin = args.begin; begin < end;) {
+    const int next = (begin / kKeyBlock + 1) * kKeyBlock;
+    const int count = (next < end ? next : end) - begin;
+    const std::int64_t row = begin - args.first_key_pos;
+    const KeyBlock keys = key_block(args.keys, row, count, args.key_width, memory.keys);
+    before_tile_loads();
+    int v = 0;
+    for (; v + 2 <= vecs; v += 2) {
+      for (int t = 0; t < kKeyBlock; t += 2 * kTileRows)
+        score_two_by_two(keys, t, q + v * depths * kTileElements, depths, memory.scores + v * kTileRows, lanes);
+    }
+    if (v < vecs) score_one_by_four(keys, q + v * depths * kTileElements, depths, memory.scores + v * kTileRows, lanes);
+    for (v = 0; v < vecs; ++v) {
+      const int at = v * kTileRows;
+      bool all_seen = count == kKeyBlock;
+      for (int i = at; i < at + kTileRows; ++i) {
+        const int visible = (i < args.rows ? args.visible[i] : last_visible) - begin;
+        const int bounded = visible < 0 ? 0 : visible < count ? visible : count;
+        softmax.seen[i] = static_cast<float>(bounded);
+        all_seen = all_seen && bounded == kKeyBlock;
+      }
+      amx_softmax(memory.scores + at, lanes, all_seen, args.scale_log2,
+                  {softmax.top + at, softmax.mass + at, softmax.alpha + at, softmax.seen + at},
+                  memory.p + v * std::int64_t{kBlockDepths} * kTileElements);
+    }
+    if (!first) rescale_rows<Avx512>(softmax.alpha, args.rows, args.value_width, args.o);
+    pair_values(values, row, count, args.value_width, memory.values);
+    before_tile_loads();
+    value_block_amx(memory, args, vecs, first);
+    first = false;
+    begin += count;
+  }
+  if (first) {
+    const std::int64_t outputs = static_cast<std::int64_t>(args.rows) * args.value_width;
+    for (std::int64_t i = 0; i < outputs; ++i) args.o[i] = 0;
+  }
+  normalise_rows<Avx512>(softmax, args.rows, args.value_width, args.o, args.log2_sums);
+}
+
+}  // namespace
+}  // namespace latte
