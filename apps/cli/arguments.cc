@@ -64,6 +64,7 @@ std::string shape_error(const OptionSpec& option, std::string_view value) {
     case ValueKind::kChoice:
       return listed(value, option.value) ? "" : fmt::format("one of {}", option.value);
     case ValueKind::kText:
+      if (value.empty() && (option.value.starts_with("FILE") || option.value.starts_with("DIR"))) return "a name";
       // A file called "-" is nobody's wish.
       return option.value == "FILE" && value == "-" ? "the name of a file, for it has no standard input or output" : "";
     case ValueKind::kFlag:

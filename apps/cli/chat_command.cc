@@ -21,6 +21,11 @@
 namespace latte::cli {
 namespace {
 
+/// "1 turn", "2 turns".
+std::string counted(std::size_t count, std::string_view word) {
+  return fmt::format("{} {}{}", count, word, count == 1 ? "" : "s");
+}
+
 /// Reads messages and commands and prints replies; the conversation itself is latte::Chat.
 class ChatLoop {
  public:
@@ -46,9 +51,9 @@ class ChatLoop {
 
   void obey(const std::string& line);
   void reply_to(const std::string& message);
-  void answer(const Result<ChatReply>& reply);
+  void answer(std::string_view name, const Result<ChatReply>& reply);
   template <class Turn>
-  void take_turn(Turn turn);
+  void take_turn(std::string_view name, Turn turn);
 
   void help(const std::string& operand);
   void reset(const std::string& operand);
@@ -127,7 +132,8 @@ void ChatLoop::obey(const std::string& line) {
   const std::size_t space = line.find_first_of(" \t\n");
   const std::string name = line.substr(0, space);
   const std::size_t first = space == std::string::npos ? std::string::npos : line.find_first_not_of(" \t\n", space);
-  const std::string operand = first == std::string::npos ? "" : line.substr(first);
+  const std::size_t last = line.find_last_not_of(" \t\n");
+  const std::string operand = first == std::string::npos ? "" : line.substr(first, last + 1 - first);
   std::vector<std::string_view> names;
   for (const ChatCommand& command : kCommands) {
     names.push_back(command.name);
@@ -148,7 +154,7 @@ void ChatLoop::obey(const std::string& line) {
 
 /// Runs a turn while Ctrl-C stops it, printing the text as it comes.
 template <class Turn>
-void ChatLoop::take_turn(Turn turn) {
+void ChatLoop::take_turn(std::string_view name, Turn turn) {
   steps_.clear();
   progress_.show("reading");
   const GracefulInterrupt interrupt;
@@ -163,12 +169,12 @@ void ChatLoop::take_turn(Turn turn) {
   };
   const Result<ChatReply> reply = turn(on_token, on_prompt);
   progress_.clear();
-  answer(reply);
+  answer(name, reply);
 }
 
-void ChatLoop::answer(const Result<ChatReply>& reply) {
+void ChatLoop::answer(std::string_view name, const Result<ChatReply>& reply) {
   if (!reply.ok()) {
-    report("turn", reply.error(), "");
+    report(name, reply.error(), "");
     return;
   }
   if (printed_.ok()) printed_ = print(json_ ? turn_json(chat_, *reply) + "\n" : "\n");
@@ -179,7 +185,7 @@ void ChatLoop::answer(const Result<ChatReply>& reply) {
 }
 
 void ChatLoop::reply_to(const std::string& message) {
-  take_turn([&](const TokenCallback& on_token, const PromptCallback& on_prompt) {
+  take_turn("turn", [&](const TokenCallback& on_token, const PromptCallback& on_prompt) {
     return chat_.say(message, options_, on_token, on_prompt);
   });
 }
@@ -189,7 +195,7 @@ void ChatLoop::regenerate(const std::string&) {
   const bool greedy = !options.sampling.has_value() || options.sampling->temperature == 0;
   if (greedy && !chat_.turns().empty()) tell("(greedy sampling writes the same reply: --temp above 0 draws others)\n");
   if (options.seed.has_value() && !greedy) *options.seed += static_cast<std::uint64_t>(++regenerated_);
-  take_turn([&](const TokenCallback& on_token, const PromptCallback& on_prompt) {
+  take_turn("/regen", [&](const TokenCallback& on_token, const PromptCallback& on_prompt) {
     return chat_.regenerate(options, on_token, on_prompt);
   });
 }
@@ -229,7 +235,8 @@ void ChatLoop::system(const std::string& operand) {
 
 void ChatLoop::undo(const std::string&) {
   const Status undone = chat_.undo();
-  report("/undo", undone, fmt::format("({} turns, {} tokens)\n", chat_.turns().size(), chat_.tokens().size()));
+  report("/undo", undone,
+         fmt::format("({}, {} tokens)\n", counted(chat_.turns().size(), "turn"), chat_.tokens().size()));
 }
 
 void ChatLoop::save(const std::string& operand) {
@@ -240,7 +247,8 @@ void ChatLoop::save(const std::string& operand) {
 void ChatLoop::load(const std::string& operand) {
   if (operand.empty()) return report("/load", Error{ErrorKind::kInvalidInput, "/load expects a file"}, "");
   const Status loaded = chat_.load(operand);
-  report("/load", loaded, fmt::format("({} turns, {} tokens)\n", chat_.turns().size(), chat_.tokens().size()));
+  report("/load", loaded,
+         fmt::format("({}, {} tokens)\n", counted(chat_.turns().size(), "turn"), chat_.tokens().size()));
 }
 
 void ChatLoop::stats(const std::string&) { report("/stats", {}, stats_text(chat_)); }

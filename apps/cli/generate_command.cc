@@ -88,7 +88,7 @@ int run_generate(const Arguments& arguments) {
   Result<Session> session = Session::open(*engine, *how);
   if (!session.ok()) return failed(session.error());
   PromptCacheFile cache(arguments);
-  if (Status loaded = cache.load(*session, *prompt, engine->text()); !loaded.ok()) return failed(loaded.error());
+  if (Status loaded = cache.load(*session); !loaded.ok()) return failed(loaded.error());
 
   StepLog steps;
   if (arguments.flag("--verbose")) session->watch_steps([&steps](const StepReport& step) { steps.add(step); });
@@ -112,6 +112,7 @@ int run_generate(const Arguments& arguments) {
       session->generate(*prompt, run_options(arguments, *bias, engine->info()), on_token, on_prompt);
   progress.clear();
   if (!result.ok()) return failed(result.error());
+  cache.explain(*prompt, result->cached_tokens, engine->info().numerics == "pinned", engine->text());
   const Status saved = cache.save(*session);
   if (!printed.ok()) return failed(printed.error());
 

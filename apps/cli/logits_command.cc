@@ -41,6 +41,9 @@ int run_logits(const Arguments& arguments) {
     if (!arguments.has(needed))
       return misused(fmt::format("no {}, expected latte logits -m DIR --ids LIST|@FILE -o out.npy", needed));
   }
+  if (arguments.text("--mtp") == arguments.text("--output"))
+    return misused(
+        fmt::format("--output and --mtp {}: the same file, expected one for each", *arguments.text("--mtp")));
   const Result<StepRole> role = parse_step_role(arguments.text_or("--role", "auto"));
   if (!role.ok()) return misused(role.error());
   LogitsOptions options{.steps = {}, .redo = static_cast<int>(arguments.integer("--redo").value_or(0)), .role = *role};

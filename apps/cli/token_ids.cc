@@ -1,6 +1,8 @@
 #include "token_ids.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cctype>
 #include <cerrno>
@@ -74,6 +76,10 @@ Result<std::string> read_file(const std::string& path) {
   std::FILE* file = path == "-" ? stdin : owned.get();
   if (file == nullptr)
     return Error{ErrorKind::kNotFound, fmt::format("{}: {}, expected a readable file", path, std::strerror(errno))};
+  struct stat status {};
+  const bool endless = ::fstat(::fileno(file), &status) == 0 && (S_ISCHR(status.st_mode) || S_ISBLK(status.st_mode));
+  if (endless && path != "-" && ::isatty(::fileno(file)) == 0)
+    return invalid(fmt::format("{}: a device, expected a file, a pipe or - for standard input", path));
   std::string content;
   char block[1 << 16];
   while (const std::size_t got = std::fread(block, 1, sizeof(block), file)) {

@@ -112,6 +112,7 @@ struct CacheFileReport {
   int rows = 0;              ///< tokens whose rows the caches now hold
   std::string drafter;       ///< of the session that was saved: "mtp", "draft", "lookup", "none"
   std::string drafter_note;  ///< empty: this session's drafter goes on as that one would have; else why it does not
+  bool drafter_starts_anew = false;  ///< it keeps rows of its own and got none: saving again spares the next run that
 };
 
 /// Everything a session holds, in host memory. Immutable, cheap to copy.
@@ -167,6 +168,9 @@ class Session {
   /// at most 16 MiB, to a file (docs/prompt-cache.md). The file appears whole or not at all, and is on the disk when
   /// this returns; one that was there before stays until then. Errors: what the system refuses; the old file stays.
   Status save(const std::string& path, std::string_view note = {}) const;
+  /// Whether save() could write `path`, which it leaves as it is. Errors: those of save, as far as they can be known
+  /// before: a place that cannot be written, a file that holds something else than a session.
+  static Status check_save(const std::string& path);
   /// Takes over a saved session and gives the note. Another drafter or draft model loads the rows and starts its own
   /// state anew, which `report` says. Errors: no such file; a broken one or another version; rows of another model,
   /// cache type, device, instruction set or form of attention; more rows than the context. The session is then as

@@ -83,6 +83,10 @@ Status Session::save(const std::string& path, std::string_view note) const {
   return reporting_no_memory([&] { return state_->save(path, note); });
 }
 
+Status Session::check_save(const std::string& path) {
+  return reporting_no_memory([&] { return SessionState::check_save(path); });
+}
+
 Result<std::string> Session::load(const std::string& path, CacheFileReport* report) {
   CacheFileReport found;
   return reporting_no_memory([&] { return state_->load(path, report != nullptr ? *report : found); },

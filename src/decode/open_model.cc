@@ -191,6 +191,10 @@ void fill_info(const EngineOptions& options, OpenModel& open) {
     info.warnings.push_back(
         fmt::format("an MTP layer is left out ({}): it drafts nothing; get the whole checkpoint", report.mtp_reason));
   }
+  if (!report.layers_past.empty()) {
+    info.warnings.push_back(fmt::format("{}: not all of its layers are used: {}; check config.json",
+                                        info.model_directory, report.layers_past));
+  }
   if (report.tied_head_unused) {
     info.warnings.push_back(
         fmt::format("{}: lm_head.weight is not used: config.json's tie_word_embeddings makes the embedding table the "

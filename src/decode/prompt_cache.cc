@@ -1,6 +1,7 @@
 #include "decode/prompt_cache.h"
 
 #include <array>
+#include <cctype>
 #include <cstring>
 #include <limits>
 #include <utility>
@@ -269,11 +270,13 @@ Status check_same_rows(const PromptCacheHeader& found, const PromptCacheHeader& 
   }
   if (found.rows.dtype != mine.rows.dtype || found.rows.layers != mine.rows.layers ||
       found.rows.width != mine.rows.width) {
-    return fail(ErrorKind::kInvalidInput,
-                "{}: {} layers of rows of {} {}, this session has {} of {} {}: give the --cache-type it was written "
-                "with, or name another file",
-                source, found.rows.layers, found.rows.width, quote_name(found.rows.dtype), mine.rows.layers,
-                mine.rows.width, quote_name(mine.rows.dtype));
+    std::string type = found.rows.dtype;
+    for (char& c : type) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    return fail(
+        ErrorKind::kInvalidInput,
+        "{}: {} layers of rows of {} {}, this session has {} of {} {}: give --cache-type {}, or name another file",
+        source, found.rows.layers, found.rows.width, quote_name(found.rows.dtype), mine.rows.layers, mine.rows.width,
+        quote_name(mine.rows.dtype), cut_json(Json(type)));
   }
   if (found.computed != mine.computed) {
     return fail(ErrorKind::kInvalidInput,

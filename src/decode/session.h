@@ -56,6 +56,7 @@ struct SessionState {
   Status restore(const SnapshotState& snapshot);
   /// As Session::save and Session::load say.
   Status save(const std::string& path, std::string_view note) const;
+  static Status check_save(const std::string& path);
   Result<std::string> load(const std::string& path, CacheFileReport& report);
   PathCounts paths() const;
   void watch_steps(StepCallback on_step);

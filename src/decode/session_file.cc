@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <filesystem>
 #include <mutex>
 #include <utility>
 
@@ -124,7 +125,23 @@ PromptCacheHeader SessionState::describe() const {
   return header;
 }
 
+Status SessionState::check_save(const std::string& path) {
+  const Result<FileReplacement> file = FileReplacement::begin(path);  // abandoned: nothing is written
+  if (!file.ok()) return file.error();
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) return {};
+  const Result<FileMap> there = FileMap::open(path);
+  if (!there.ok()) return there.error();
+  const std::string_view content(reinterpret_cast<const char*>(there->bytes().data()), there->bytes().size());
+  if (content.empty() || content.starts_with(kPromptCacheMagic)) return {};
+  return fail(ErrorKind::kInvalidInput,
+              "{}: holds something else than a session of latte's, expected one to replace or a new name; it stays as "
+              "it is",
+              path);
+}
+
 Status SessionState::save(const std::string& path, std::string_view note) const {
+  if (Status fits = check_save(path); !fits.ok()) return fits;
   if (note.size() > kMostNoteBytes) {
     return fail(ErrorKind::kInvalidInput, "{}: a note of {} bytes, expected at most {}", path, note.size(),
                 kMostNoteBytes);
@@ -180,7 +197,11 @@ Result<std::string> SessionState::load(const std::string& path, CacheFileReport&
                          .draft = std::nullopt};
   const std::string drafter_note = match_drafter(*file, content);
   if (Status taken = take_over(content); !taken.ok()) return taken.error();
-  report = {.rows = header.rows.rows, .drafter = header.drafter, .drafter_note = drafter_note};
+  const bool has_rows = mtp_drafter != nullptr || draft_drafter != nullptr;
+  report = {.rows = header.rows.rows,
+            .drafter = header.drafter,
+            .drafter_note = drafter_note,
+            .drafter_starts_anew = has_rows && !drafter_note.empty()};
   return std::string(file->note);
 }
 

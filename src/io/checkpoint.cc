@@ -39,7 +39,9 @@ Result<Checkpoint> Checkpoint::open(const std::string& directory) {
   } else if (fs::exists(index, ignored)) {
     status = checkpoint.open_shards(index);
   } else {
-    status = fail(ErrorKind::kNotFound, "{}: holds neither {} nor {}", directory, kSingleFile, kIndexFile);
+    status = fail(ErrorKind::kNotFound,
+                  "{}: no {} nor {} in it, expected the weights of a model beside its config.json: download them",
+                  directory, kSingleFile, kIndexFile);
   }
   if (!status) return status.error();
   return checkpoint;
@@ -70,7 +72,8 @@ Status Checkpoint::open_shards(const std::string& index_path) {
   const auto weight_map = index->is_object() ? index->find("weight_map") : index->end();
   if (!index->is_object() || weight_map == index->end() || !weight_map->is_object()) {
     return fail(ErrorKind::kInvalidInput,
-                "{}: weight_map is missing, expected an object of tensor names and file names", index_path);
+                "{}: weight_map: arrived {}, expected an object of tensor names and file names", index_path,
+                !index->is_object() || weight_map == index->end() ? "nothing" : brief_json(*weight_map));
   }
   std::map<std::string, std::string> first_tensor_of;  // shard name to a tensor that needs it
   for (const auto& [tensor, shard] : weight_map->get_ref<const Json::object_t&>()) {

@@ -18,7 +18,10 @@ FileMap::FileMap(std::string path, const std::byte* data, std::size_t size)
 
 Result<FileMap> FileMap::open(const std::string& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe nobody writes
-  if (descriptor < 0) return system_error(path, "open", errno);
+  if (descriptor < 0) {
+    const Error refused = system_error(path, "open", errno);
+    return Error{refused.kind, refused.message + ", expected a file that may be read"};
+  }
   struct stat status {};
   if (::fstat(descriptor, &status) != 0) {
     const int code = errno;

@@ -83,7 +83,13 @@ Result<TensorInfo> read_entry(const std::string& name, const Json& entry, std::s
                           fmt::format("shape {} holds more bytes than 64 bits count", shape_text(tensor.shape)));
     }
   }
-  if (range[0] > range[1] || static_cast<std::uint64_t>(range[1]) > data_bytes) {
+  if (range[0] > range[1]) {
+    return tensor_error(source, name,
+                        fmt::format("data_offsets [{}, {}], expected a begin that is not after the end: its header is "
+                                    "wrong; download it again",
+                                    range[0], range[1]));
+  }
+  if (static_cast<std::uint64_t>(range[1]) > data_bytes) {
     return tensor_error(
         source, name,
         fmt::format("data_offsets [{}, {}] leave the {} bytes of data in the file: it is truncated or its "
@@ -112,8 +118,11 @@ Status check_cover(const std::vector<TensorInfo>& tensors, std::size_t data_begi
                           fmt::format("data overlaps that of tensor {}", quote_name(previous->name)));
     }
     if (tensor.offset > covered) {
-      return tensor_error(source, tensor.name,
-                          fmt::format("{} bytes before its data belong to no tensor", tensor.offset - covered));
+      return tensor_error(
+          source, tensor.name,
+          fmt::format("{} bytes between its data and those of {} belong to no tensor, expected none: the "
+                      "header leaves a tensor out; download it again",
+                      tensor.offset - covered, previous != nullptr ? quote_name(previous->name) : "the header"));
     }
     covered = tensor.offset + tensor.bytes;
     previous = &tensor;

@@ -22,7 +22,11 @@ Result<Model> load_model(const std::string& directory, ModelConfig config) {
   Result<Checkpoint> checkpoint = Checkpoint::open(directory);
   if (!checkpoint.ok()) return checkpoint.error();
   Result<ModelWeights> weights = load_weights(std::move(*checkpoint), weight_spec(config));
-  if (!weights.ok()) return weights.error();
+  if (!weights.ok()) {
+    Error error = weights.error();
+    for (const std::string& taken : taken_for_granted(config, "config.json")) error.message += "; " + taken;
+    return error;
+  }
   Model model{.config = std::move(config),
               .weights = std::move(*weights),
               .softmax_scale = 1,

@@ -69,6 +69,8 @@ class Loader {
   std::vector<ExpertWeights> load_experts(const std::string& prefix);
   MtpWeights load_mtp_layer(int layer);
   void write_report();
+  /// Whether a tensor is of a layer that the configuration has no place for.
+  bool is_past(std::size_t tensor) const;
   std::string drop_reason(std::size_t tensor) const;
 
   const TensorView* take(const std::string& name, std::span<const std::int64_t> shape, std::string_view axes);
@@ -404,6 +406,10 @@ ConstMatRef Loader::widened(const ConstMatRef& m) {
   return {weights_.copies.back().data(), DType::kF32, m.rows, m.cols, m.cols};
 }
 
+bool Loader::is_past(std::size_t index) const {
+  return layer_of_[index] >= static_cast<int>(spec_.layers.size()) + spec_.nextn_layers;
+}
+
 std::string Loader::drop_reason(std::size_t index) const {
   const std::string& name = weights_.checkpoint.tensors()[index].name;
   if (name.ends_with(names::kInvFreqSuffix)) return "computed from the configuration";
@@ -411,10 +417,9 @@ std::string Loader::drop_reason(std::size_t index) const {
     return "tied to " + root_ + std::string(names::kEmbed);
   const int layer = layer_of_[index];
   if (const auto left_out = dropped_layers_.find(layer); left_out != dropped_layers_.end()) return left_out->second;
-  const int layers = static_cast<int>(spec_.layers.size());
-  if (layer >= layers + spec_.nextn_layers) {
-    return fmt::format("layer {} is past num_hidden_layers {} and num_nextn_predict_layers {}", layer, layers,
-                       spec_.nextn_layers);
+  if (is_past(index)) {
+    return fmt::format("layer {} is past num_hidden_layers {} and num_nextn_predict_layers {}", layer,
+                       spec_.layers.size(), spec_.nextn_layers);
   }
   return std::string(name.starts_with(root_ + "model.") ? kUnknownName : kOutside);
 }
@@ -426,6 +431,7 @@ void Loader::write_report() {
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     if (used_[i]) continue;
     report.dropped.push_back({tensors[i].name, drop_reason(i)});
+    if (is_past(i) && report.layers_past.empty()) report.layers_past = report.dropped.back().reason;
     report.tied_head_unused = report.tied_head_unused || tensors[i].name == root_ + std::string(names::kHead);
     if (report.dropped.back().reason != kUnknownName || error_) continue;
     error_ =

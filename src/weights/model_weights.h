@@ -80,6 +80,7 @@ struct LoadReport {
   bool mtp_present = false;
   std::string mtp_reason;             ///< "1 layer", or why there is none
   bool mtp_incomplete = false;        ///< a layer was left out because one of its tensors is missing
+  std::string layers_past;               ///< of a layer that the configuration has no place for: why; empty: none
   bool tied_head_unused = false;      ///< the file holds a head that tie_word_embeddings makes unused
   std::int64_t parameters = 0;        ///< elements in use, MTP layers not counted
   std::int64_t mtp_parameters = 0;    ///< elements of MTP layers in use

@@ -77,6 +77,20 @@ TEST(Engine, AnIncompleteMtpLayerIsWarnedOf) {
       << engine.info().warnings[0];
 }
 
+TEST(Engine, LayersPastTheConfigurationAreWarnedOf) {
+  const TempFolder folder;
+  std::filesystem::copy(family_folder() + "/model.safetensors", folder.file("model.safetensors"));
+  nlohmann::json config = *read_json_file(family_folder() + "/config.json");
+  config["num_nextn_predict_layers"] = 0;
+  folder.write("config.json", config.dump());
+  EngineOptions options = family_options();
+  options.model = folder.path();
+  const Engine engine = open_or_die(options);
+  ASSERT_EQ(engine.info().warnings.size(), 1u);
+  EXPECT_NE(engine.info().warnings[0].find("is past num_hidden_layers"), std::string::npos)
+      << engine.info().warnings[0];
+}
+
 TEST(Engine, AHeadThatIsNotUsedIsWarnedOf) {
   const TempFolder folder;
   std::filesystem::copy(family_folder() + "/model.safetensors", folder.file("model.safetensors"));

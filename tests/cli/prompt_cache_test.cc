@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "run_program.h"
+#include "support/chat_model.h"
 #include "support/temp_folder.h"
 #include "support/test_model.h"
 
@@ -50,7 +51,7 @@ TEST_F(PromptCacheOption, SecondRunFeedsOneTokenAndWritesTheSame) {
 }
 
 TEST_F(PromptCacheOption, VerboseSaysWhyAMissIsOne) {
-  EXPECT_NE(cached(prompt_, {"-v"}).err.find("not there yet"), std::string::npos);
+  EXPECT_NE(cached(prompt_, {"-v"}).err.find("was not there yet"), std::string::npos);
   const Outcome changed = cached("5,6,7,8,99,10,11", {"-v"});
   EXPECT_EQ(changed.json()["cached_tokens"], 4);
   EXPECT_NE(changed.err.find("first different token at 4: file 9, prompt 99"), std::string::npos) << changed.err;
@@ -59,6 +60,57 @@ TEST_F(PromptCacheOption, VerboseSaysWhyAMissIsOne) {
       << other_drafter.err;
   EXPECT_EQ(other_drafter.json()["cached_tokens"], 6);
   EXPECT_EQ(cached("5,6,7,8,99,10,11").err, "") << "without -v nothing is said";
+}
+
+TEST_F(PromptCacheOption, TokensThatGoAreSaidToGo) {
+  ASSERT_EQ(cached(prompt_).exit_code, 0);
+  const Outcome shorter = cached("5,6,7,99", {"-n", "1"});
+  ASSERT_EQ(shorter.exit_code, 0) << shorter.err;
+  EXPECT_NE(shorter.err.find("tokens are not of this text and go"), std::string::npos) << shorter.err;
+}
+
+TEST_F(PromptCacheOption, ARunWithoutADrafterLeavesTheDraftersRows) {
+  ASSERT_EQ(cached(prompt_).exit_code, 0);
+  const std::string saved = bytes_of(path_);
+  ASSERT_EQ(cached(prompt_, {"--spec-type", "none"}).exit_code, 0);
+  EXPECT_TRUE(bytes_of(path_) == saved);
+}
+
+TEST_F(PromptCacheOption, PinnedSaysWhyItKeepsLess) {
+  ASSERT_EQ(cached(prompt_, {"--numerics", "pinned"}).exit_code, 0);
+  const Outcome second = cached(prompt_, {"--numerics", "pinned", "-v"});
+  EXPECT_EQ(second.json()["cached_tokens"], 0);
+  EXPECT_NE(second.err.find("0 of 18 prompt tokens reused; 18 are the same, but --numerics pinned"), std::string::npos)
+      << second.err;
+}
+
+TEST_F(PromptCacheOption, APlaceThatCannotBeWrittenIsFoundBeforeTheWork) {
+  const std::string nowhere = folder_.file("dangling");
+  std::filesystem::create_symlink(folder_.file("gone"), nowhere);
+  const Outcome outcome =
+      run_latte({"generate", "-m", family_model(), "--ids", prompt_, "-n", "2", "--prompt-cache-file", nowhere});
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_TRUE(is_one_error_line(outcome.err)) << outcome.err;
+  EXPECT_EQ(run_latte({"generate", "-m", family_model(), "--ids", "1", "--prompt-cache-file", ""}).exit_code, 2);
+}
+
+TEST_F(PromptCacheOption, AConversationIsNoPromptCacheAndStays) {
+  write_chat_model(folder_.path(), family_model(), "");
+  const std::string saved = folder_.file("conversation");
+  RunHow how;
+  how.input = "abc\n/save " + saved + " \n/save " + folder_.write("notes", "mine") + "\n";
+  const Outcome chat = run_latte({"chat", "-m", folder_.path(), "-n", "2", "-t", "1"}, how);
+  EXPECT_EQ(chat.exit_code, 1);
+  EXPECT_NE(chat.err.find("holds something else than a session"), std::string::npos) << chat.err;
+  EXPECT_EQ(bytes_of(folder_.file("notes")), "mine");
+  const std::string bytes = bytes_of(saved);
+  ASSERT_FALSE(bytes.empty()) << chat.err;
+  const Outcome outcome =
+      run_latte({"generate", "-m", folder_.path(), "-p", "abc", "-n", "2", "-t", "1", "--prompt-cache-file", saved});
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_NE(outcome.err.find("holds a conversation"), std::string::npos) << outcome.err;
+  EXPECT_TRUE(bytes_of(saved) == bytes);
 }
 
 TEST_F(PromptCacheOption, AFileThatCannotServeIsRefusedAndStays) {

@@ -53,6 +53,8 @@ TEST(Logits, StepsMustAddUp) {
                 .exit_code,
             2);
   EXPECT_EQ(run_latte({"logits", "-m", family_model(), "--ids", "1,2,3"}).exit_code, 2);
+  EXPECT_EQ(run_latte({"logits", "-m", family_model(), "--ids", "1,2", "-o", "/tmp/x", "--mtp", "/tmp/x"}).exit_code,
+            2);
 }
 
 TEST(Logits, RedoBeyondEveryStepIsSaid) {

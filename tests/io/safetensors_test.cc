@@ -144,7 +144,7 @@ TEST(ParseSafetensors, HolesAndTrailingBytesAreRefused) {
       file_of(
           R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"U8","shape":[1],"data_offsets":[2,3]}})",
           "abc"),
-      "tensor \"b\": 1 bytes before its data belong to no tensor");
+      "tensor \"b\": 1 bytes between its data and those of \"a\" belong to no tensor");
   expect_refused(file_of(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})", "abc"),
                  "2 bytes after the last tensor \"a\" belong to no tensor");
   expect_refused(file_of("{}", "abc"), "3 bytes after the last tensor (none)");
