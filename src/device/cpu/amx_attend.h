@@ -16,7 +16,9 @@ namespace {
 
 static_assert(kKeyBlock == 64, "a block of keys is four tiles of scores and two of probabilities");
 
-constexpr int kBlockTiles = kKeyBlock / kTileRows;
+/// Keys of one online softmax, aligned to absolute multiples: results are rescaled and written once for all of them.
+constexpr int kSpan = kAmxSpan;
+constexpr int kSpanDepths = kSpan / kTileDepth;
 constexpr int kBlockDepths = kKeyBlock / kTileDepth;
 
 constexpr std::int64_t tiles_of_depth(std::int64_t width) { return (width + kTileDepth - 1) / kTileDepth; }
@@ -24,9 +26,9 @@ constexpr std::int64_t tiles_of_depth(std::int64_t width) { return (width + kTil
 /// Memory of one leaf, cut from LeafArgs::scratch. Sizes in leaf_scratch_floats.
 struct AmxLeafMemory {
   std::uint16_t* keys;    ///< [64][key tiles * 32]: a block whose rows cannot be read in place
-  std::uint16_t* values;  ///< [column tile][32 keys' half][16 pairs][16 columns][2]
-  float* scores;          ///< [64][lanes]
-  std::uint16_t* p;       ///< [vector of rows][32 keys' half][16 rows][32 keys]
+  std::uint16_t* values;  ///< [column tile][32 keys of the span][16 pairs][16 columns][2]
+  float* scores;          ///< [span][lanes]
+  std::uint16_t* p;       ///< [vector of rows][32 keys of the span][16 rows][32 keys]
   float* state;           ///< [4][lanes]
 };
 
@@ -114,19 +116,20 @@ inline KeyBlock key_block(const LaneRows& keys, std::int64_t first, int count, i
   return {copy, depths * kTileDepth};
 }
 
-/// Interleaves the value rows of a block in pairs; keys past `count` are 0.
+/// Interleaves the value rows of a span in pairs; keys past `count` are 0, to the end of their block.
 inline void pair_values(const LaneRows& values, std::int64_t first, int count, int width, std::uint16_t* to) {
   const std::int64_t wide = tiles_of_depth(width);  // two column tiles each
-  for (int t = 0; t < kKeyBlock; t += 2) {
+  const int end = (count + kKeyBlock - 1) / kKeyBlock * kKeyBlock;
+  for (int t = 0; t < end; t += 2) {
     const RowOf a(values, first + t, t < count);
     const RowOf b(values, first + t + 1, t + 1 < count);
     std::uint16_t* pair = to + t / kTileDepth * kTileElements + t % kTileDepth / 2 * kTileDepth;
     for (std::int64_t column = 0; column < wide; ++column) {
       __m512i low, high;
       interleave(a.load(column * kTileDepth, width), b.load(column * kTileDepth, width), low, high);
-      std::uint16_t* tile = pair + 2 * column * kBlockDepths * kTileElements;
+      std::uint16_t* tile = pair + 2 * column * kSpanDepths * kTileElements;
       _mm512_storeu_si512(tile, low);
-      _mm512_storeu_si512(tile + kBlockDepths * kTileElements, high);
+      _mm512_storeu_si512(tile + kSpanDepths * kTileElements, high);
     }
   }
 }
@@ -188,9 +191,20 @@ inline void score_one_by_four(const KeyBlock& keys, const std::uint16_t* q, std:
   _tile_stored(3, scores + 3 * kTileRows * score_stride, to_bytes);
 }
 
-/// Turns one vector of rows' scores of a block into probabilities as tiles, and moves the rows' state on.
-inline void amx_softmax(const float* scores, int score_stride, bool all_seen, float scale, const SoftmaxRows& rows,
-                        std::uint16_t* p) {
+/// scores[t][row] of all vectors of rows and a block of keys.
+inline void score_block_amx(const KeyBlock& keys, const std::uint16_t* q, int vecs, std::int64_t depths, float* scores,
+                            int score_stride) {
+  int v = 0;
+  for (; v + 2 <= vecs; v += 2) {
+    for (int t = 0; t < kKeyBlock; t += 2 * kTileRows)
+      score_two_by_two(keys, t, q + v * depths * kTileElements, depths, scores + v * kTileRows, score_stride);
+  }
+  if (v < vecs) score_one_by_four(keys, q + v * depths * kTileElements, depths, scores + v * kTileRows, score_stride);
+}
+
+/// Turns one vector of rows' scores of `blocks` blocks into probabilities as tiles, and moves the rows' state on.
+inline void amx_softmax(const float* scores, int score_stride, int blocks, bool all_seen, float scale,
+                        const SoftmaxRows& rows, std::uint16_t* p) {
   using S = Avx512;
   const auto nothing = S::set1(kNothingSeen);
   const auto seen = S::load(rows.seen);
@@ -201,14 +215,14 @@ inline void amx_softmax(const float* scores, int score_stride, bool all_seen, fl
   };
   const auto old_top = S::load(rows.top);
   auto top = old_top;
-  for (int t = 0; t < kKeyBlock; ++t) top = S::max(top, score(t));
+  for (int t = 0; t < blocks * kKeyBlock; ++t) top = S::max(top, score(t));
   const auto base = S::select_less(top, S::set1(-__FLT_MAX__), S::zero(), top);
   const auto alpha = exp2<S>(S::sub(old_top, base));
   auto mass = S::mul(S::load(rows.mass), alpha);
-  for (int half = 0; half < kBlockDepths; ++half) {
+  for (int depth = 0; depth < blocks * kBlockDepths; ++depth) {
     __m512i pairs[kTileRows];
     for (int pair = 0; pair < kTileRows; ++pair) {
-      const int t = half * kTileDepth + 2 * pair;
+      const int t = depth * kTileDepth + 2 * pair;
       const auto a = exp2<S>(S::sub(score(t), base));
       const auto b = exp2<S>(S::sub(score(t + 1), base));
       mass = S::add(S::add(mass, a), b);
@@ -216,7 +230,7 @@ inline void amx_softmax(const float* scores, int score_stride, bool all_seen, fl
     }
     transpose_16x16(pairs);
     for (int row = 0; row < kTileRows; ++row)
-      _mm512_storeu_si512(p + half * kTileElements + row * kTileDepth, pairs[row]);
+      _mm512_storeu_si512(p + depth * kTileElements + row * kTileDepth, pairs[row]);
   }
   S::store(rows.top, top);
   S::store(rows.mass, mass);
@@ -255,44 +269,66 @@ class OutputTile {
   alignas(64) float aside_[kTileRows * kTileRows];
 };
 
-/// o[two column tiles of one vector of rows] += p * values; `first`: o holds nothing yet.
-inline void value_columns_amx(const std::uint16_t* p, const std::uint16_t* values, bool first, OutputTile& left,
-                              OutputTile& right) {
+/// o[two column tiles of one or two vectors of rows] += p * values over `depths`; `first`: o holds nothing yet. `o`:
+/// the upper left tile, the upper right, and those of the lower rows.
+inline void value_tiles(const std::uint16_t* p, const std::uint16_t* values, int depths, bool first, bool two_vectors,
+                        OutputTile (&o)[4]) {
   if (first) {
     _tile_zero(0);
     _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
   } else {
-    left.read();
-    right.read();
-    _tile_loadd(0, left.data(), left.row_bytes());
-    _tile_loadd(1, right.data(), right.row_bytes());
+    for (OutputTile& tile : o) tile.read();
+    _tile_loadd(0, o[0].data(), o[0].row_bytes());
+    _tile_loadd(1, o[1].data(), o[1].row_bytes());
+    if (two_vectors) {
+      _tile_loadd(2, o[2].data(), o[2].row_bytes());
+      _tile_loadd(3, o[3].data(), o[3].row_bytes());
+    }
   }
-  _tile_loadd(4, p, 64);
-  _tile_loadd(6, values, 64);
-  _tile_loadd(7, values + kBlockDepths * kTileElements, 64);
-  _tile_dpbf16ps(0, 4, 6);
-  _tile_dpbf16ps(1, 4, 7);
-  _tile_loadd(5, p + kTileElements, 64);
-  _tile_loadd(6, values + kTileElements, 64);
-  _tile_loadd(7, values + (kBlockDepths + 1) * kTileElements, 64);
-  _tile_dpbf16ps(0, 5, 6);
-  _tile_dpbf16ps(1, 5, 7);
-  _tile_stored(0, left.data(), left.row_bytes());
-  _tile_stored(1, right.data(), right.row_bytes());
-  left.write();
-  right.write();
+  const std::uint16_t* lower = p + kSpanDepths * kTileElements;
+  const std::uint16_t* right = values + kSpanDepths * kTileElements;
+  for (int depth = 0; depth < depths; ++depth) {
+    const int at = depth * kTileElements;
+    _tile_loadd(4, p + at, 64);
+    _tile_loadd(6, values + at, 64);
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_loadd(7, right + at, 64);
+    _tile_dpbf16ps(1, 4, 7);
+    if (!two_vectors) continue;
+    _tile_loadd(5, lower + at, 64);
+    _tile_dpbf16ps(2, 5, 6);
+    _tile_dpbf16ps(3, 5, 7);
+  }
+  _tile_stored(0, o[0].data(), o[0].row_bytes());
+  _tile_stored(1, o[1].data(), o[1].row_bytes());
+  if (two_vectors) {
+    _tile_stored(2, o[2].data(), o[2].row_bytes());
+    _tile_stored(3, o[3].data(), o[3].row_bytes());
+  }
+  for (const OutputTile& tile : o) tile.write();
 }
 
-inline void value_block_amx(const AmxLeafMemory& memory, const LeafArgs& args, int vecs, bool first) {
+/// o += p * values of a span, or = where it is the first.
+inline void add_values(const AmxLeafMemory& memory, const LeafArgs& args, int vecs, int blocks, bool first) {
+  const std::int64_t width = args.value_width;
   for (int column = 0; column < args.value_width; column += 2 * kTileRows) {
-    const std::uint16_t* values = memory.values + column / kTileRows * std::int64_t{kBlockDepths} * kTileElements;
+    const std::uint16_t* values = memory.values + column / kTileRows * std::int64_t{kSpanDepths} * kTileElements;
     const int columns = args.value_width - column;
-    for (int v = 0; v < vecs; ++v) {
+    const int right_columns = columns > kTileRows ? columns - kTileRows : 0;
+    for (int v = 0; v < vecs; v += 2) {
+      const bool two_vectors = v + 1 < vecs;
       const int rows = args.rows - v * kTileRows;
-      float* o = args.o + std::int64_t{v} * kTileRows * args.value_width + column;
-      OutputTile left(o, rows, columns, args.value_width);
-      OutputTile right(o + kTileRows, rows, columns > kTileRows ? columns - kTileRows : 0, args.value_width);
-      value_columns_amx(memory.p + v * std::int64_t{kBlockDepths} * kTileElements, values, first, left, right);
+      const int lower_rows = two_vectors ? rows - kTileRows : 0;
+      float* upper = args.o + v * kTileRows * width + column;
+      float* lower = two_vectors ? upper + kTileRows * width : upper;
+      OutputTile tiles[4] = {{upper, rows, columns, width},
+                             {right_columns > 0 ? upper + kTileRows : upper, rows, right_columns, width},
+                             {lower, lower_rows, columns, width},
+                             {right_columns > 0 ? lower + kTileRows : lower, lower_rows, right_columns, width}};
+      value_tiles(memory.p + v * std::int64_t{kSpanDepths} * kTileElements, values, blocks * kBlockDepths, first,
+                  two_vectors, tiles);
     }
   }
 }
@@ -306,9 +342,9 @@ inline AmxLeafMemory amx_leaf_memory(const LeafArgs& args, int lanes) {
   };
   AmxLeafMemory memory;
   memory.keys = reinterpret_cast<std::uint16_t*>(take(kKeyBlock * tiles_of_depth(args.key_width) * kTileDepth / 2));
-  memory.values = reinterpret_cast<std::uint16_t*>(take(kKeyBlock * tiles_of_depth(args.value_width) * kTileDepth / 2));
-  memory.scores = take(std::int64_t{kKeyBlock} * lanes);
-  memory.p = reinterpret_cast<std::uint16_t*>(take(std::int64_t{kKeyBlock} * lanes / 2));
+  memory.values = reinterpret_cast<std::uint16_t*>(take(kSpan * tiles_of_depth(args.value_width) * kTileDepth / 2));
+  memory.scores = take(std::int64_t{kSpan} * lanes);
+  memory.p = reinterpret_cast<std::uint16_t*>(take(std::int64_t{kSpan} * lanes / 2));
   memory.state = take(4 * std::int64_t{lanes});
   return memory;
 }
@@ -331,34 +367,34 @@ inline void amx_attend_leaf(const LeafArgs& args) {
   const int end = args.end < last_visible ? args.end : last_visible;
   bool first = true;
   for (int begin = args.begin; begin < end;) {
-    const int next = (begin / kKeyBlock + 1) * kKeyBlock;
+    const int next = (begin / kSpan + 1) * kSpan;
     const int count = (next < end ? next : end) - begin;
+    const int blocks = (count + kKeyBlock - 1) / kKeyBlock;
     const std::int64_t row = begin - args.first_key_pos;
-    const KeyBlock keys = key_block(args.keys, row, count, args.key_width, memory.keys);
-    before_tile_loads();
-    int v = 0;
-    for (; v + 2 <= vecs; v += 2) {
-      for (int t = 0; t < kKeyBlock; t += 2 * kTileRows)
-        score_two_by_two(keys, t, q + v * depths * kTileElements, depths, memory.scores + v * kTileRows, lanes);
+    for (int block = 0; block < blocks; ++block) {
+      const int before = block * kKeyBlock;
+      const int keys_left = count - before < kKeyBlock ? count - before : kKeyBlock;
+      const KeyBlock keys = key_block(args.keys, row + before, keys_left, args.key_width, memory.keys);
+      before_tile_loads();
+      score_block_amx(keys, q, vecs, depths, memory.scores + std::int64_t{before} * lanes, lanes);
     }
-    if (v < vecs) score_one_by_four(keys, q + v * depths * kTileElements, depths, memory.scores + v * kTileRows, lanes);
-    for (v = 0; v < vecs; ++v) {
+    for (int v = 0; v < vecs; ++v) {
       const int at = v * kTileRows;
-      bool all_seen = count == kKeyBlock;
+      bool all_seen = count == blocks * kKeyBlock;
       for (int i = at; i < at + kTileRows; ++i) {
         const int visible = (i < args.rows ? args.visible[i] : last_visible) - begin;
         const int bounded = visible < 0 ? 0 : visible < count ? visible : count;
         softmax.seen[i] = static_cast<float>(bounded);
-        all_seen = all_seen && bounded == kKeyBlock;
+        all_seen = all_seen && bounded == count;
       }
-      amx_softmax(memory.scores + at, lanes, all_seen, args.scale_log2,
+      amx_softmax(memory.scores + at, lanes, blocks, all_seen, args.scale_log2,
                   {softmax.top + at, softmax.mass + at, softmax.alpha + at, softmax.seen + at},
-                  memory.p + v * std::int64_t{kBlockDepths} * kTileElements);
+                  memory.p + v * std::int64_t{kSpanDepths} * kTileElements);
     }
     if (!first) rescale_rows<Avx512>(softmax.alpha, args.rows, args.value_width, args.o);
     pair_values(values, row, count, args.value_width, memory.values);
     before_tile_loads();
-    value_block_amx(memory, args, vecs, first);
+    add_values(memory, args, vecs, blocks, first);
     first = false;
     begin += count;
   }

@@ -186,6 +186,9 @@ constexpr std::int64_t wide_scratch_floats(std::int64_t m) {
   return kWideSums * kWidePass + (m + kWideSums) * kWideSums;
 }
 
+/// Keys that attention on bf16 tiles takes at a time.
+inline constexpr int kAmxSpan = 256;
+
 /// Most packed rows of any attention task.
 constexpr int most_group_rows(const KernelTable& kernels) {
   return kernels.group_rows > kernels.bf16_group_rows ? kernels.group_rows : kernels.bf16_group_rows;
@@ -200,8 +203,9 @@ constexpr std::int64_t query_floats(const KernelTable& kernels, int key_width) {
 /// Floats of LeafArgs::scratch.
 constexpr std::int64_t leaf_scratch_floats(const KernelTable& kernels, int key_width, int value_width) {
   constexpr std::int64_t kPad = 16;
-  return kKeyBlock * (key_width + value_width + 2 * kPad) +
-         (kKeyBlock + kKeyBlock / 2 + 8) * (most_group_rows(kernels) + kPad);
+  const std::int64_t rows = most_group_rows(kernels) + kPad;
+  if (kernels.bf16_group_rows == 0) return kKeyBlock * (key_width + value_width + 2 * kPad) + (kKeyBlock + 4) * rows;
+  return kKeyBlock * (key_width + 2 * kPad) + kAmxSpan * (value_width + 2 * kPad) + (2 * kAmxSpan + 8) * rows;
 }
 
 /// Null where this build or processor family has no such instruction set.
