@@ -18,6 +18,13 @@ bool processor_has_amx() {
   constexpr unsigned kTile = 1u << 24, kBf16 = 1u << 22;
   return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0 && (edx & kTile) != 0 && (edx & kBf16) != 0;
 }
+
+/// Conversions of halves, which one of the compilers' feature tests does not know either.
+bool processor_has_f16c() {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  constexpr unsigned kF16c = 1u << 29;
+  return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & kF16c) != 0;
+}
 #endif
 
 struct InstructionSet {
@@ -30,7 +37,7 @@ struct InstructionSet {
 /// word includes that the system saves the wide registers.
 std::array<InstructionSet, 7> instruction_sets() {
 #if defined(__x86_64__)
-  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && processor_has_f16c();
   const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
   const bool avx512_vnni = avx512 && __builtin_cpu_supports("avx512vnni");
