@@ -90,7 +90,7 @@ class Layer {
 
   LatentCache& filled(int rows) {
     if (cache_ == nullptr || cache_->capacity() < rows) {
-      cache_ = std::make_unique<LatentCache>(backend_, 1, kGeometry.latent_width(), DType::kBf16, rows);
+      cache_ = std::make_unique<LatentCache>(backend_, 1, RowFormat{kGeometry.latent_width(), DType::kBf16}, rows);
       (void)cache_->reserve(rows).ok();
       std::vector<std::byte> bytes(static_cast<std::size_t>(rows) * kGeometry.latent_width() * 2);
       const ConstMatRef random = random_.matrix(1024, kGeometry.latent_width());

@@ -33,6 +33,7 @@ std::string inspect_json(const InspectReport& report) {
       {"parameters", report.parameters},
       {"mtp_parameters", report.mtp_parameters},
       {"weights_bytes", report.weight_bytes},
+      {"cache_type", report.cache},
       {"latent_bytes_per_token", report.latent_bytes_per_token},
       {"mtp_latent_bytes_per_token", report.mtp_latent_bytes_per_token},
       {"expanded_bytes_per_token", report.expanded_bytes_per_token},
@@ -51,10 +52,10 @@ std::string inspect_text(const InspectReport& report) {
   text += fmt::format("parameters    {:.2f} M, MTP {:.2f} M\nweights       {:.1f} MiB, mostly {}; quantisation {}\n",
                       static_cast<double>(report.parameters) / 1e6, static_cast<double>(report.mtp_parameters) / 1e6,
                       static_cast<double>(report.weight_bytes) / (1 << 20), report.stored_type, report.quantisation);
-  text +=
-      gqa ? fmt::format("cache         {} bytes a token\n", report.latent_bytes_per_token)
-          : fmt::format("cache         {} bytes a token latent, {} expanded; MTP {}\n", report.latent_bytes_per_token,
-                        report.expanded_bytes_per_token, report.mtp_latent_bytes_per_token);
+  text += gqa ? fmt::format("cache         {}, {} bytes a token\n", report.cache, report.latent_bytes_per_token)
+              : fmt::format("cache         {}, {} bytes a token latent, {} expanded; MTP {}\n", report.cache,
+                            report.latent_bytes_per_token, report.expanded_bytes_per_token,
+                            report.mtp_latent_bytes_per_token);
   text += fmt::format("MTP           {} ({})", report.mtp_present ? "present" : "absent", report.mtp_reason);
   if (report.mtp_acceptance.has_value())
     text += fmt::format(", agrees with the model at {:.1f}% of a short text", 100 * *report.mtp_acceptance);

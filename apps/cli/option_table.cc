@@ -161,8 +161,11 @@ constexpr std::array kOptions = {
                "what to compute in (auto: f32 for an f32 checkpoint, else bf16)", kOpens},
     OptionSpec{"--quantize", "", kChoice, "none|q8|q4|q4:q8-attn",
                "what matrices become at load: groups of 8 or 4 bits (default none)", kOpens},
-    OptionSpec{"--cache-type", "-ctk --cache-type-k", kChoice, "auto|bf16|f32|f16|q8|q8_0|fp8",
-               "what cached rows are stored as", kOpens | kPlan},
+    OptionSpec{
+        "--cache-type", "-ctk --cache-type-k", kChoice, "auto|bf16|f32|f16|q8|q8_0|fp8",
+        "what cached rows are stored as (auto: f32 where f32 is computed in, else bf16); fp8 is refused by name until "
+        "it is there",
+        kOpens | kPlan},
     OptionSpec{"--kv-bits", "", kChoice, "8|16|32", "the same by width: q8, bf16, f32", kOpens | kPlan},
     OptionSpec{"--mla-path", "", kChoice, "auto|absorbed|materialised|formula",
                "form of the attention; forcing one is a diagnostic", kOpens | kPlan},

@@ -90,6 +90,7 @@ struct InspectReport {
   std::int64_t parameters = 0;           ///< MTP layers not counted
   std::int64_t mtp_parameters = 0;
   std::int64_t weight_bytes = 0;
+  std::string cache;                        ///< what cached rows are stored as: "q8", "bf16", ...
   std::int64_t latent_bytes_per_token = 0;  ///< as cached, in the main layers; gqa: keys and values of every group
   std::int64_t mtp_latent_bytes_per_token = 0;
   std::int64_t expanded_bytes_per_token = 0;

@@ -13,6 +13,7 @@
 #include "api/synthetic_cache.h"
 #include "attention/forms.h"
 #include "base/fail.h"
+#include "decode/cache_type.h"
 #include "device/open_backend.h"
 #include "latte/bench.h"
 #include "model/rope.h"
@@ -35,17 +36,18 @@ class ExpandedCache {
   static Result<ExpandedCache> fill(Backend& backend, const MlaGeometry& g, DType dtype, int rows, std::uint64_t seed) {
     ExpandedCache cache;
     // A lane's rows are a layer's rows of a cache with one page.
-    for (auto [width, lanes] : {std::pair{g.key_width(), &cache.keys_}, std::pair{g.v, &cache.values_}}) {
+    for (auto [piece, lanes] :
+         {std::pair{CodedPiece{g.n, g.p}, &cache.keys_}, std::pair{CodedPiece{g.v, 0}, &cache.values_}}) {
+      const int width = piece.width();
       lanes->heads = g.heads;
-      lanes->width = width;
+      lanes->row = {.width = width, .dtype = dtype, .piece = piece};
       lanes->rows = rows;
-      lanes->dtype = dtype;
-      const std::size_t bytes = static_cast<std::size_t>(rows) * static_cast<std::size_t>(width) * dtype_bytes(dtype) *
+      const std::size_t bytes = static_cast<std::size_t>(rows) * static_cast<std::size_t>(lanes->row.bytes()) *
                                 static_cast<std::size_t>(g.heads);
       Result<DeviceBuffer> memory = backend.allocate(bytes);
       if (!memory.ok()) return memory.error();
       lanes->memory = std::move(*memory);
-      LatentCache source(backend, 1, width, dtype, rows);
+      LatentCache source(backend, 1, lanes->row, rows);
       if (Status made = fill_with_random_rows(backend, source, rows, seed); !made.ok()) return made.error();
       std::vector<std::byte> one(bytes / static_cast<std::size_t>(g.heads));
       source.read(0, 0, rows, one);
@@ -66,16 +68,17 @@ class ExpandedCache {
   struct Lanes {
     DeviceBuffer memory;
     void* page = nullptr;
-    int heads = 0, width = 0, rows = 0;
-    DType dtype = DType::kBf16;
+    int heads = 0, rows = 0;
+    RowFormat row;
 
     KeyRows view() const {
       return {.pages = &page,
               .page_rows = rows,
-              .row_stride = width,
-              .lane_stride = std::int64_t{rows} * width,
+              .row_stride = row.width,
+              .lane_stride = std::int64_t{rows} * row.width,
               .rows = rows,
-              .dtype = dtype};
+              .dtype = row.dtype,
+              .piece = row.piece};
     }
   };
   Lanes keys_, values_;
@@ -180,9 +183,8 @@ class Cell {
   /// Cached rows, and the weights of the expansion or of the fold.
   void count_bytes(const Bench& bench) {
     const MlaGeometry& g = bench.config.geometry;
-    const std::int64_t element = static_cast<std::int64_t>(dtype_bytes(bench.cache_dtype));
-    const std::int64_t expanded = std::int64_t{g.heads} * (g.key_width() + g.v) * element;
-    const std::int64_t latent = g.latent_width() * element;
+    const auto expanded = static_cast<std::int64_t>(expanded_row_bytes(bench.config, bench.cache_dtype));
+    const std::int64_t latent = bench.config.cache_row(bench.cache_dtype).bytes();
     const std::int64_t per_layer = arm_ == Arm::kExpanded ? expanded : latent;
     const std::int64_t weights = std::int64_t{g.heads} * g.expanded_width() * g.r *
                                  static_cast<std::int64_t>(dtype_bytes(bench.weights.w_uk.dtype));
@@ -258,11 +260,6 @@ Status check_request(const BenchRequest& request, const BenchConfig& bench) {
         "latent attention",
         bench.name, bench.config.family);
   }
-  const CacheType cache = request.engine.cache;
-  if (cache != CacheType::kAuto && cache != CacheType::kBf16 && cache != CacheType::kF32) {
-    return fail(ErrorKind::kUnsupported, "[bench] cache type {}, expected bf16 or f32: choose one of these",
-                word(cache));
-  }
   if (request.repetitions < 1)
     return fail(ErrorKind::kInvalidInput, "[bench] {} repetitions, expected at least 1", request.repetitions);
   if (request.verify_rows.empty() || request.depths.empty() ||
@@ -286,7 +283,7 @@ BenchReport begin_report(const std::string& name, const Bench& bench) {
   const BackendInfo& info = bench.backend.info();
   BenchReport report;
   report.model = name;
-  report.type = bench.cache_dtype == DType::kBf16 ? "bf16" : bench.cache_dtype == DType::kF32 ? "f32" : "f64";
+  report.type = type_word(bench.cache_dtype);
   report.device = info.name;
   report.isa = info.isa;
   report.processor = processor_name();
@@ -296,11 +293,6 @@ BenchReport begin_report(const std::string& name, const Bench& bench) {
       fmt::format("one attention call of one layer: {} heads, r {}, p {}, n {}, v {}; random rows, caches cold",
                   g.heads, g.r, g.p, g.n, g.v));
   return report;
-}
-
-DType cache_type(const BackendInfo& info, CacheType asked) {
-  if (info.activation == DType::kF64) return DType::kF64;
-  return asked == CacheType::kF32 ? DType::kF32 : DType::kBf16;
 }
 
 Result<BenchReport> measure(const BenchRequest& request, const BenchProgress& progress) {
@@ -316,18 +308,21 @@ Result<BenchReport> measure(const BenchRequest& request, const BenchProgress& pr
   if (!opened.ok()) return opened.error();
   Backend& backend = **opened;
   const BackendInfo& info = backend.info();
-  const DType cache_dtype = cache_type(info, request.engine.cache);
+  const Result<DType> cached =
+      cached_type(request.engine.cache, info.activation == DType::kF64 ? DType::kF64 : DType::kBf16, "[bench]");
+  if (!cached.ok()) return cached.error();
+  const DType cache_dtype = *cached;
   const int most_depth = *std::max_element(request.depths.begin(), request.depths.end());
   const int most_rows = most_depth + *std::max_element(request.verify_rows.begin(), request.verify_rows.end());
-  const std::int64_t row_bytes = (std::int64_t{g.heads} * (g.key_width() + g.v) + g.latent_width()) *
-                                 static_cast<std::int64_t>(dtype_bytes(cache_dtype));
+  const RowFormat row = config.cache_row(cache_dtype);
+  const std::int64_t row_bytes = static_cast<std::int64_t>(expanded_row_bytes(config, cache_dtype)) + row.bytes();
   const Status room =
       check_memory(fmt::format("{}: one layer's expanded and latent cache of {} rows", named->name, most_rows),
                    row_bytes * most_rows, available_memory_bytes(), "use a smaller depth");
   if (!room.ok()) return room.error();
   Result<ModelWeights> weights = fold_weights(config, request.seed);
   if (!weights.ok()) return weights.error();
-  LatentCache latent(backend, 1, g.latent_width(), cache_dtype, most_rows);
+  LatentCache latent(backend, 1, row, most_rows);
   if (progress) progress("filling the caches");
   if (Status filled = fill_with_random_rows(backend, latent, most_rows, request.seed); !filled.ok())
     return filled.error();

@@ -10,6 +10,7 @@
 #include "api/model_lookup.h"
 #include "base/fail.h"
 #include "base/random.h"
+#include "decode/cache_type.h"
 #include "model/rope.h"
 #include "weights/random_weights.h"
 #include "weights/weight_elements.h"
@@ -53,9 +54,9 @@ int layers_that_fit(WeightSpec spec, DType stored, const std::optional<QuantiseP
 }
 
 std::int64_t cache_bytes(const BenchRequest& request, const ModelConfig& config, int context) {
-  const bool wide = request.engine.cache == CacheType::kF32 || config.dtype == DType::kF32;
-  const std::int64_t element = wide ? 4 : 2;
-  return std::int64_t{config.cache_width()} * config.layers * element * context;
+  const DType stored = config.dtype == DType::kF32 ? DType::kF32 : DType::kBf16;
+  const Result<DType> cached = cached_type(request.engine.cache, stored, "[bench]");
+  return config.cache_row(cached.ok() ? *cached : stored).bytes() * config.layers * context;
 }
 
 Status check_room(const BenchRequest& request, const BenchConfig& bench, const WeightSpec& spec, DType stored,

@@ -3,6 +3,7 @@
 
 #include "api/engine_access.h"
 #include "api/out_of_memory.h"
+#include "decode/cache_type.h"
 #include "decode/open_model.h"
 #include "latte/report.h"
 #include "latte/session.h"
@@ -44,9 +45,13 @@ InspectReport report_of(const OpenModel& open) {
   report.parameters = load.parameters;
   report.mtp_parameters = load.mtp_parameters;
   report.weight_bytes = load.bytes;
-  report.latent_bytes_per_token = load.latent_bytes_per_token;
-  report.mtp_latent_bytes_per_token = load.mtp_cache_bytes_per_token;
-  report.expanded_bytes_per_token = load.expanded_bytes_per_token;
+  const ModelConfig& config = open.model.config;
+  const DType cached = open.sequence.cache_dtype;
+  const std::int64_t row_bytes = config.cache_row(cached).bytes();
+  report.cache = open.info.cache;
+  report.latent_bytes_per_token = row_bytes * load.layers;
+  report.mtp_latent_bytes_per_token = row_bytes * static_cast<std::int64_t>(open.model.weights.mtp.size());
+  report.expanded_bytes_per_token = static_cast<std::int64_t>(expanded_row_bytes(config, cached)) * load.layers;
   report.context_length = open.info.model_context;
   report.assumed = open.model.config.assumed;
   return report;

@@ -9,6 +9,7 @@
 #include "api/model_lookup.h"
 #include "api/out_of_memory.h"
 #include "base/fail.h"
+#include "decode/cache_type.h"
 #include "decode/open_model.h"
 #include "io/checkpoint.h"
 #include "latte/report.h"
@@ -61,13 +62,6 @@ bool has_weights(const std::string& directory) {
          std::filesystem::exists(folder / "model.safetensors.index.json", ignored);
 }
 
-Result<DType> cached_as(CacheType asked, DType stored) {
-  if (asked == CacheType::kF32) return DType::kF32;
-  if (asked == CacheType::kBf16) return DType::kBf16;
-  if (asked == CacheType::kAuto) return stored == DType::kF32 || stored == DType::kF64 ? DType::kF32 : DType::kBf16;
-  return fail(ErrorKind::kUnsupported, "[plan] cache type {} is not supported yet, expected bf16 or f32", word(asked));
-}
-
 PlanReport describe(const ModelConfig& config) {
   const bool gqa = config.attention == AttentionKind::kGqa;
   const MlaGeometry& g = config.geometry;
@@ -88,13 +82,6 @@ PlanReport describe(const ModelConfig& config) {
   report.cache_values_per_token = std::int64_t{config.cache_width()} * config.layers;
   report.mtp_cache_values_per_token = std::int64_t{config.cache_width()} * config.nextn_layers;
   return report;
-}
-
-/// Values of one token's keys and values in one layer: of every head, or of every group where these are what is cached.
-WideInt expanded_values(const ModelConfig& config) {
-  if (config.attention == AttentionKind::kGqa) return config.gqa.cache_width();
-  const MlaGeometry& g = config.geometry;
-  return WideInt{g.heads} * (std::int64_t{g.key_width()} + g.v);
 }
 
 void add_crossovers(const MlaGeometry& g, PlanReport& report) {
@@ -134,23 +121,23 @@ Result<PlanReport> make_plan(const PlanRequest& request) {
   const std::string source = directory.empty() ? request.config_file : directory + "/config.json";
   const Result<ModelConfig> config = read_geometry(source);
   if (!config.ok()) return config.error();
-  const Result<DType> cache = cached_as(request.cache, config->dtype);
+  const bool wide = config->dtype == DType::kF32 || config->dtype == DType::kF64;
+  const Result<DType> cache = cached_type(request.cache, wide ? DType::kF32 : DType::kBf16, "[plan]");
   if (!cache.ok()) return cache.error();
 
   PlanReport report = describe(*config);
   report.warnings = taken_for_granted(*config, source);
-  const auto size = static_cast<std::int64_t>(dtype_bytes(*cache));
-  report.cache = *cache == DType::kF32 ? "f32" : "bf16";
+  report.cache = type_word(*cache);
   const auto stored = static_cast<std::int64_t>(dtype_bytes(config->dtype));
   const std::optional<std::int64_t> elements = weight_elements(weight_spec(*config), kMostBytes / stored);
-  const WideInt expanded = expanded_values(*config) * size * config->layers;
+  const WideInt expanded = expanded_row_bytes(*config, *cache) * config->layers;
   if (!elements.has_value() || expanded > kMostBytes) {
     return fail(ErrorKind::kInvalidInput,
                 "[plan] {}: the sizes multiply to more than 2^63 bytes, expected those of a model: check the "
                 "configuration",
                 source);
   }
-  report.latent_bytes_per_token = report.cache_values_per_token * size;
+  report.latent_bytes_per_token = config->cache_row(*cache).bytes() * config->layers;
   report.expanded_bytes_per_token = static_cast<std::int64_t>(expanded);
   report.planned_context = request.context > 0 ? request.context : report.context_length;
   const WideInt cache_bytes = WideInt{report.latent_bytes_per_token} * report.planned_context;

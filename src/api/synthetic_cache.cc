@@ -6,7 +6,6 @@
 #include <span>
 #include <vector>
 
-#include "base/fail.h"
 #include "base/random.h"
 #include "tensor/half.h"
 
@@ -33,6 +32,16 @@ std::vector<float> random_rows(int rows, int width, std::uint64_t seed) {
   return values;
 }
 
+std::vector<std::byte> pieces_of(const std::vector<float>& values, const CodedPiece& piece) {
+  const auto width = static_cast<std::size_t>(piece.width()), piece_bytes = static_cast<std::size_t>(piece.bytes());
+  std::vector<std::byte> bytes(values.size() / width * piece_bytes);
+  for (std::size_t i = 0; i < values.size() / width; ++i) {
+    write_piece(std::span(values).subspan(i * width, width), piece,
+                std::span(bytes).subspan(i * piece_bytes, piece_bytes));
+  }
+  return bytes;
+}
+
 template <class Element, class Convert>
 std::vector<std::byte> bytes_of(const std::vector<float>& values, Convert convert) {
   std::vector<std::byte> bytes(values.size() * sizeof(Element));
@@ -43,28 +52,28 @@ std::vector<std::byte> bytes_of(const std::vector<float>& values, Convert conver
   return bytes;
 }
 
-Result<std::vector<std::byte>> stored(const std::vector<float>& values, DType dtype) {
-  if (dtype == DType::kF64) return bytes_of<double>(values, [](float value) { return static_cast<double>(value); });
-  if (dtype == DType::kF32) return bytes_of<float>(values, [](float value) { return value; });
-  if (dtype == DType::kBf16) return bytes_of<bf16>(values, [](float value) { return to_bf16(value); });
-  return fail(ErrorKind::kUnsupported, "[bench] a synthetic cache of {} rows, expected bf16 or f32: choose -ctk bf16",
-              dtype_name(dtype));
+std::vector<std::byte> stored(const std::vector<float>& values, const RowFormat& row) {
+  if (row.dtype == DType::kQ8) return pieces_of(values, row.piece);
+  if (row.dtype == DType::kF64) return bytes_of<double>(values, [](float value) { return static_cast<double>(value); });
+  if (row.dtype == DType::kBf16) return bytes_of<bf16>(values, [](float value) { return to_bf16(value); });
+  if (row.dtype == DType::kF16) return bytes_of<f16>(values, [](float value) { return to_f16(value); });
+  expects(row.dtype == DType::kF32, "a synthetic cache is of a type that caches have");
+  return bytes_of<float>(values, [](float value) { return value; });
 }
 
 }  // namespace
 
 Status fill_with_random_rows(Backend& backend, LatentCache& cache, int length, std::uint64_t seed) {
-  const int first = cache.length(), width = cache.width();
+  const int first = cache.length(), width = cache.row().width;
   if (length <= first) return {};
   if (Status room = cache.reserve(length); !room.ok()) return room;
-  const Result<std::vector<std::byte>> block = stored(random_rows(kBlockRows, width, seed), cache.dtype());
-  if (!block.ok()) return block.error();
-  const std::size_t row_bytes = block->size() / kBlockRows;
+  const std::vector<std::byte> block = stored(random_rows(kBlockRows, width, seed), cache.row());
+  const std::size_t row_bytes = cache.row_bytes();
   for (int layer = 0; layer < cache.layers(); ++layer) {
     const KeyRows rows = cache.layer_rows(layer, length);
     for (int begin = first; begin < length; begin += kBlockRows) {
       const int end = std::min(length, begin + kBlockRows);
-      backend.write_rows(std::span(*block).first(row_bytes * static_cast<std::size_t>(end - begin)), rows, begin, end,
+      backend.write_rows(std::span(block).first(row_bytes * static_cast<std::size_t>(end - begin)), rows, begin, end,
                          width);
     }
   }

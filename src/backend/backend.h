@@ -14,6 +14,7 @@
 #include "plan/kv_chunk.h"
 #include "plan/step_class.h"
 #include "tensor/mat_ref.h"
+#include "tensor/row_format.h"
 
 namespace latte {
 
@@ -21,13 +22,13 @@ namespace latte {
 //
 // Types. Activations (every matrix below that is not called a weight, a key or a value) have the backend's activation
 // dtype: F64 on `reference`, F32 on `cpu`. Weights may be F32 or BF16 (reference: also F64, F16). Cached rows and
-// workspace keys may be F32, BF16 or F64 as BackendInfo lists. `ids` are int32. Rows. In a step of class kDecode the
-// bits of an output row depend on that row's inputs alone: not on how many rows run beside it, nor on the thread count.
-// In any step the thread count changes no bit. Memory. Outputs never overlap inputs unless an operation says so. What
-// lies past a matrix's last row or column is never read into a result: it may be NaN. Operations allocate nothing once
-// they have run with the largest sizes ("after warm-up"). Errors. Sizes that do not fit are the caller's mistake
-// (expects). Device failures surface in synchronize(). Threads. A backend runs one operation at a time; one caller at a
-// time.
+// workspace keys may be F32, BF16, F16, Q8 (tensor/row_format.h) or F64 as BackendInfo lists. `ids` are int32. Rows. In
+// a step of class kDecode the bits of an output row depend on that row's inputs alone: not on how many rows run beside
+// it, nor on the thread count. In any step the thread count changes no bit. Memory. Outputs never overlap inputs unless
+// an operation says so. What lies past a matrix's last row or column is never read into a result: it may be NaN.
+// Operations allocate nothing once they have run with the largest sizes ("after warm-up"). Errors. Sizes that do not
+// fit are the caller's mistake (expects). Device failures surface in synchronize(). Threads. A backend runs one
+// operation at a time; one caller at a time.
 
 /// Bytes of device memory, 64-byte aligned; freed with the owner.
 class DeviceBuffer {
@@ -128,7 +129,8 @@ struct RopeArgs {
 };
 
 /// Rows of keys or values: contiguous (one page) or behind a page table. Lane g's row t starts at
-/// pages[t / page_rows] + (t % page_rows) * row_stride + first_col + g * lane_stride, in elements.
+/// pages[t / page_rows] + (t % page_rows) * row_stride + first_col + g * lane_stride, in columns; of Q8 rows all of
+/// these are whole pieces, and a lane is one piece.
 struct KeyRows {
   void* const* pages = nullptr;
   int page_rows = 0;  ///< a power of two, or at least `rows` when there is one page
@@ -138,16 +140,19 @@ struct KeyRows {
   DType dtype = DType::kF32;
   std::int64_t first_col = 0;  ///< where lane 0 starts in a row: values that lie behind the keys
   bool expanded = false;       ///< rows of a step's workspace (expand_latent): activations, rounded where those are
+  CodedPiece piece = {};       ///< of Q8 rows
 
+  /// Bytes of neighbouring columns.
+  std::int64_t bytes(std::int64_t cols) const { return row_bytes(dtype, piece, cols); }
   void* row(std::int64_t t, std::int64_t lane = 0) const {
     auto* page = static_cast<std::byte*>(pages[t / page_rows]);
-    return page + ((t % page_rows) * row_stride + first_col + lane * lane_stride) *
-                      static_cast<std::int64_t>(dtype_bytes(dtype));
+    return page + bytes((t % page_rows) * row_stride + first_col + lane * lane_stride);
   }
 };
 
 /// Writes x [L, width] as rows first_row .. first_row + L - 1 of `rows` from column `first_col` on, rounded to its
-/// dtype. The rows lie inside existing pages; rows.rows need not cover them yet.
+/// dtype; a stored row depends on that row of x alone. Of Q8 rows whole pieces are written. The rows lie inside
+/// existing pages; rows.rows need not cover them yet.
 struct StoreRowsArgs {
   ConstMatRef x;
   KeyRows rows;
@@ -281,7 +286,7 @@ class Backend {
   virtual void download(ConstMatRef from, std::span<float> x) = 0;
   /// Device to device, same dtype and shape.
   virtual void copy(ConstMatRef from, MatRef to) = 0;
-  /// Whole rows [begin, end) of a cache out to host bytes, `width` elements each, and back in.
+  /// Whole rows [begin, end) of a cache out to host bytes, `width` columns each, as they are stored; and back in.
   virtual void read_rows(const KeyRows& rows, int begin, int end, int width, std::span<std::byte> to) = 0;
   virtual void write_rows(std::span<const std::byte> from, const KeyRows& rows, int begin, int end, int width) = 0;
 

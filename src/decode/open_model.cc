@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "decode/cache_type.h"
 #include "decode/sampler.h"
 #include "device/open_backend.h"
 #include "weights/quantise.h"
@@ -14,10 +15,6 @@ namespace {
 bool is_wide(const Model& model) {
   const DType stored = model.weights.report.stored_dtype;
   return stored == DType::kF32 || stored == DType::kF64;
-}
-
-const char* type_word(DType dtype) {
-  return dtype == DType::kF64 ? "f64" : dtype == DType::kF32 ? "f32" : dtype == DType::kBf16 ? "bf16" : "?";
 }
 
 Status check_options(const EngineOptions& options) {
@@ -50,15 +47,10 @@ Status check_path(const EngineOptions& options, const ModelConfig& config) {
 /// What rows of a model are cached as on this device.
 Result<DType> cache_type(CacheType asked, DType compute, const BackendInfo& device) {
   const std::vector<DType>& offered = device.cache_dtypes;
-  if (asked == CacheType::kF16 || asked == CacheType::kQ8 || asked == CacheType::kFp8) {
-    return fail(ErrorKind::kUnsupported,
-                "[open] cache type {} on device {}, which has bf16 and f32: choose one of these", word(asked),
-                device.name);
-  }
   if (asked == CacheType::kAuto && device.activation == DType::kF64) return offered.front();
-  const DType type = asked == CacheType::kF32 ? DType::kF32 : asked == CacheType::kBf16 ? DType::kBf16 : compute;
-  if (std::find(offered.begin(), offered.end(), type) == offered.end()) {
-    return fail(ErrorKind::kUnsupported, "[open] cache type {} is not on device {}: choose another", type_word(type),
+  const Result<DType> type = cached_type(asked, compute, "[open]");
+  if (type.ok() && std::find(offered.begin(), offered.end(), *type) == offered.end()) {
+    return fail(ErrorKind::kUnsupported, "[open] cache type {} is not on device {}: choose another", type_word(*type),
                 device.name);
   }
   return type;
@@ -163,8 +155,7 @@ void fill_info(const EngineOptions& options, OpenModel& open) {
   info.has_mtp = open.model.has_mtp();
   info.parameters = report.parameters;
   info.weight_bytes = report.bytes;
-  info.cache_bytes_per_token = std::int64_t{config.cache_width()} * config.layers *
-                               static_cast<std::int64_t>(dtype_bytes(open.sequence.cache_dtype));
+  info.cache_bytes_per_token = config.cache_row(open.sequence.cache_dtype).bytes() * config.layers;
   info.stop_ids.assign(config.eos_ids.begin(), config.eos_ids.end());
   info.warnings = taken_for_granted(config, info.model_directory + "/config.json");
   if (open.draft.has_value()) {

@@ -14,7 +14,8 @@ namespace {
 
 constexpr int kMost = std::numeric_limits<int>::max();
 
-constexpr std::array kDTypes = {DType::kF64, DType::kF32, DType::kF16, DType::kBf16};
+constexpr std::array kDTypes = {DType::kF64, DType::kF32, DType::kF16, DType::kBf16, DType::kQ8};
+constexpr std::string_view kCodedType = dtype_name(DType::kQ8);
 
 template <class Number>
 Number number_at(std::span<const std::byte> bytes, std::size_t offset) {
@@ -142,7 +143,15 @@ CacheShape read_shape(KeyReader& above, const char* key, std::string_view source
   CacheShape shape{.layers = reader.integer("layers", refused<int>(), 1, 1 << 16),
                    .width = reader.integer("width", refused<int>(), 1, 1 << 20),
                    .dtype = reader.text("dtype", kNothing),
+                   .piece = {},
                    .rows = count(reader, "rows")};
+  if (shape.dtype == kCodedType) {
+    shape.piece = {.coded = reader.integer("coded", refused<int>(), 1, shape.width),
+                   .exact = reader.integer("exact", refused<int>(), 0, shape.width)};
+    if (reader.ok() && shape.width % shape.piece.width() != 0)
+      reader.refuse("exact", fmt::format("{} columns after {} coded ones", shape.piece.exact, shape.piece.coded),
+                    fmt::format("pieces that fill rows of {}", shape.width));
+  }
   above.absorb(reader);
   return shape;
 }
@@ -151,7 +160,8 @@ CacheShape read_shape(KeyReader& above, const char* key, std::string_view source
 std::size_t row_bytes(const CacheShape& shape) {
   for (const DType dtype : kDTypes) {
     if (shape.dtype != dtype_name(dtype)) continue;
-    return static_cast<std::size_t>(shape.layers) * static_cast<std::size_t>(shape.width) * dtype_bytes(dtype);
+    const RowFormat row{.width = shape.width, .dtype = dtype, .piece = shape.piece};
+    return static_cast<std::size_t>(shape.layers) * static_cast<std::size_t>(row.bytes());
   }
   return 0;
 }
@@ -268,8 +278,7 @@ Status check_same_rows(const PromptCacheHeader& found, const PromptCacheHeader& 
                 source, found.model.family, quote_name(found.model.directory),
                 weights_alone ? "weights" : "configuration", mine.model.family, quote_name(mine.model.directory));
   }
-  if (found.rows.dtype != mine.rows.dtype || found.rows.layers != mine.rows.layers ||
-      found.rows.width != mine.rows.width) {
+  if (!found.rows.holds_rows_like(mine.rows)) {
     std::string type = found.rows.dtype;
     for (char& c : type) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     return fail(

@@ -49,8 +49,13 @@ struct CacheModel {
 struct CacheShape {
   int layers = 0;
   int width = 0;
-  std::string dtype;  ///< dtype_name()
+  std::string dtype;      ///< dtype_name()
+  CodedPiece piece = {};  ///< of Q8 rows
   int rows = 0;
+
+  bool holds_rows_like(const CacheShape& other) const {
+    return layers == other.layers && width == other.width && dtype == other.dtype && piece == other.piece;
+  }
 };
 
 struct MtpHeader {

@@ -12,7 +12,12 @@ Json to_json(const CacheModel& model) {
 }
 
 Json to_json(const CacheShape& shape) {
-  return {{"layers", shape.layers}, {"width", shape.width}, {"dtype", shape.dtype}, {"rows", shape.rows}};
+  Json json = {{"layers", shape.layers}, {"width", shape.width}, {"dtype", shape.dtype}, {"rows", shape.rows}};
+  if (shape.piece.width() > 0) {
+    json["coded"] = shape.piece.coded;
+    json["exact"] = shape.piece.exact;
+  }
+  return json;
 }
 
 }  // namespace

@@ -47,22 +47,22 @@ std::string computed_by(const OpenModel& open) {
 }
 
 CacheShape describe_rows(const LatentCache& cache, int rows) {
-  return {
-      .layers = cache.layers(), .width = cache.width(), .dtype = std::string(dtype_name(cache.dtype())), .rows = rows};
-}
-
-bool same_shape(const CacheShape& a, const CacheShape& b) {
-  return a.layers == b.layers && a.width == b.width && a.dtype == b.dtype;
+  const RowFormat& row = cache.row();
+  return {.layers = cache.layers(),
+          .width = row.width,
+          .dtype = std::string(dtype_name(row.dtype)),
+          .piece = row.dtype == DType::kQ8 ? row.piece : CodedPiece{},
+          .rows = rows};
 }
 
 LatentRows rows_of(const LatentCache& like, int length, std::span<const std::byte> bytes) {
-  return {.length = length, .layers = like.layers(), .width = like.width(), .dtype = like.dtype(), .bytes = bytes};
+  return {.length = length, .layers = like.layers(), .row = like.row(), .bytes = bytes};
 }
 
 /// The first `rows` rows of every layer as one section. The device is held for a part at a time, not while the disk
 /// works.
 Status write_rows(SectionWriter& writer, Section section, const LatentCache& cache, int rows, std::mutex& busy) {
-  const std::size_t row_bytes = static_cast<std::size_t>(cache.width()) * dtype_bytes(cache.dtype());
+  const std::size_t row_bytes = cache.row_bytes();
   const int most = static_cast<int>(std::max<std::size_t>(1, kPartBytes / row_bytes));
   const std::uint64_t all =
       std::uint64_t{row_bytes} * static_cast<std::uint64_t>(cache.layers()) * static_cast<std::uint64_t>(rows);
@@ -212,7 +212,7 @@ std::string SessionState::match_drafter(const PromptCache& file, SessionContent&
     const LatentCache& cache = mtp_sequence->cache();
     const std::size_t kept_row_bytes =
         static_cast<std::size_t>(model->model.config.hidden) * dtype_bytes(model->backend->info().activation);
-    if (!same_shape(header.mtp->rows, describe_rows(cache, 0)) ||
+    if (!header.mtp->rows.holds_rows_like(describe_rows(cache, 0)) ||
         (header.mtp->kept_rows > 0 && static_cast<std::size_t>(header.mtp->kept_row_bytes) != kept_row_bytes))
       return "its mtp rows have another shape and are left out";
     content.mtp = MtpContent{.cache = rows_of(cache, header.mtp->rows.rows, file.mtp_rows),
@@ -224,7 +224,7 @@ std::string SessionState::match_drafter(const PromptCache& file, SessionContent&
     const LatentCache& cache = draft_sequence->cache();
     const CacheModel draft = describe_model(*model->draft, model->draft_weights_digest.of(*model->draft));
     if (header.draft->model.config != draft.config || header.draft->model.weights != draft.weights ||
-        !same_shape(header.draft->rows, describe_rows(cache, 0)))
+        !header.draft->rows.holds_rows_like(describe_rows(cache, 0)))
       return fmt::format("its draft model was another, {}: the rows of that one are left out",
                          quote_name(header.draft->model.directory));
     content.draft = DraftContent{.cache = rows_of(cache, header.draft->rows.rows, file.draft_rows),

@@ -7,9 +7,9 @@
 
 namespace latte {
 
-LatentCache::LatentCache(Backend& backend, int layers, int width, DType dtype, int capacity)
-    : backend_(&backend), width_(width), dtype_(dtype), capacity_(capacity), pages_(static_cast<std::size_t>(layers)) {
-  expects(layers >= 1 && width >= 1 && capacity >= 1, "a cache has layers, width and room");
+LatentCache::LatentCache(Backend& backend, int layers, const RowFormat& row, int capacity)
+    : backend_(&backend), row_(row), capacity_(capacity), pages_(static_cast<std::size_t>(layers)) {
+  expects(layers >= 1 && row.width >= 1 && capacity >= 1, "a cache has layers, width and room");
 }
 
 Status LatentCache::reserve(int rows) {
@@ -17,7 +17,7 @@ Status LatentCache::reserve(int rows) {
     return fail(ErrorKind::kInvalidInput,
                 "[cache] {} rows wanted, the context holds {}: open it with a larger --ctx-size", rows, capacity_);
   }
-  const std::size_t layer_bytes = std::size_t{kPageRows} * width_ * dtype_bytes(dtype_);
+  const std::size_t layer_bytes = std::size_t{kPageRows} * row_bytes();
   while (static_cast<std::int64_t>(slabs_.size()) * kPageRows < rows) {
     Result<DeviceBuffer> slab = backend_->allocate(layer_bytes * pages_.size());
     if (!slab.ok()) return slab.error();
@@ -32,10 +32,11 @@ KeyRows LatentCache::layer_rows(int layer, int rows) const {
   expects(rows <= static_cast<std::int64_t>(slabs_.size()) * kPageRows, "rows are reserved before they are used");
   return {.pages = pages_[static_cast<std::size_t>(layer)].data(),
           .page_rows = kPageRows,
-          .row_stride = width_,
+          .row_stride = row_.width,
           .lane_stride = 0,
           .rows = rows,
-          .dtype = dtype_};
+          .dtype = row_.dtype,
+          .piece = row_.piece};
 }
 
 void LatentCache::append(int rows) {
@@ -53,8 +54,8 @@ Status LatentCache::rewind_to(int length) {
 
 LatentSnapshot LatentCache::snapshot(int rows) const {
   expects(can_rewind_to(rows), "a snapshot is of rows that are there");
-  LatentSnapshot out{.length = rows, .layers = layers(), .width = width_, .dtype = dtype_, .bytes = {}};
-  const std::size_t layer_bytes = static_cast<std::size_t>(rows) * width_ * dtype_bytes(dtype_);
+  LatentSnapshot out{.length = rows, .layers = layers(), .row = row_, .bytes = {}};
+  const std::size_t layer_bytes = static_cast<std::size_t>(rows) * row_bytes();
   out.bytes.resize(layer_bytes * pages_.size());
   for (int layer = 0; layer < layers(); ++layer) {
     read(layer, 0, rows, std::span(out.bytes).subspan(layer_bytes * static_cast<std::size_t>(layer), layer_bytes));
@@ -63,25 +64,25 @@ LatentSnapshot LatentCache::snapshot(int rows) const {
 }
 
 void LatentCache::read(int layer, int begin, int end, std::span<std::byte> to) const {
-  backend_->read_rows(layer_rows(layer, length_), begin, end, width_, to);
+  backend_->read_rows(layer_rows(layer, length_), begin, end, row_.width, to);
 }
 
 Status LatentCache::prepare(const LatentRows& rows) {
-  if (rows.layers != layers() || rows.width != width_ || rows.dtype != dtype_) {
+  if (rows.layers != layers() || rows.row != row_) {
     return fail(ErrorKind::kInvalidInput,
                 "[cache] rows of {} layers, {} {} each, this cache has {} layers, {} {} each: they belong to another "
                 "model or --cache-type",
-                rows.layers, rows.width, dtype_name(rows.dtype), layers(), width_, dtype_name(dtype_));
+                rows.layers, rows.row.width, dtype_name(rows.row.dtype), layers(), row_.width, dtype_name(row_.dtype));
   }
   return reserve(rows.length);
 }
 
 Status LatentCache::restore(const LatentRows& rows) {
   if (Status prepared = prepare(rows); !prepared.ok()) return prepared;
-  const std::size_t layer_bytes = static_cast<std::size_t>(rows.length) * width_ * dtype_bytes(dtype_);
+  const std::size_t layer_bytes = static_cast<std::size_t>(rows.length) * row_bytes();
   for (int layer = 0; layer < layers(); ++layer) {
     backend_->write_rows(rows.bytes.subspan(layer_bytes * static_cast<std::size_t>(layer), layer_bytes),
-                         layer_rows(layer, rows.length), 0, rows.length, width_);
+                         layer_rows(layer, rows.length), 0, rows.length, row_.width);
   }
   length_ = rows.length;
   return {};
@@ -93,6 +94,6 @@ std::size_t LatentCache::bytes() const {
   return total;
 }
 
-std::size_t LatentCache::bytes_per_token() const { return pages_.size() * width_ * dtype_bytes(dtype_); }
+std::size_t LatentCache::bytes_per_token() const { return pages_.size() * row_bytes(); }
 
 }  // namespace latte

@@ -13,20 +13,18 @@ namespace latte {
 struct LatentRows {
   int length = 0;
   int layers = 0;
-  int width = 0;
-  DType dtype = DType::kF32;
-  std::span<const std::byte> bytes;  ///< [layers, length, width]
+  RowFormat row;
+  std::span<const std::byte> bytes;  ///< [layers, length, row.bytes()]
 };
 
 /// The cached rows of every layer at one moment, on the host.
 struct LatentSnapshot {
   int length = 0;
   int layers = 0;
-  int width = 0;
-  DType dtype = DType::kF32;
-  std::vector<std::byte> bytes;  ///< [layers, length, width]
+  RowFormat row;
+  std::vector<std::byte> bytes;  ///< [layers, length, row.bytes()]
 
-  LatentRows rows() const { return {length, layers, width, dtype, bytes}; }
+  LatentRows rows() const { return {length, layers, row, bytes}; }
 };
 
 /// The cache of an MLA model: one row [c (r) | k_pe (p)] per token and layer, in pages that all layers share, so that
@@ -37,13 +35,12 @@ class LatentCache {
   static constexpr int kPageRows = 128;
 
   /// A cache of at most `capacity` rows; holds no memory until rows are reserved.
-  LatentCache(Backend& backend, int layers, int width, DType dtype, int capacity);
+  LatentCache(Backend& backend, int layers, const RowFormat& row, int capacity);
 
   int length() const { return length_; }
   int capacity() const { return capacity_; }
   int layers() const { return static_cast<int>(pages_.size()); }
-  int width() const { return width_; }
-  DType dtype() const { return dtype_; }
+  const RowFormat& row() const { return row_; }
 
   /// Makes room for `rows` rows in all. Errors: past the capacity, or no memory; the cache is then as before.
   Status reserve(int rows);
@@ -61,7 +58,7 @@ class LatentCache {
   LatentSnapshot snapshot() const { return snapshot(length_); }
   /// The first `rows` rows alone.
   LatentSnapshot snapshot(int rows) const;
-  /// Rows [begin, end) of one layer, [end - begin, width], as they are stored.
+  /// Rows [begin, end) of one layer, [end - begin, row().bytes()], as they are stored.
   void read(int layer, int begin, int end, std::span<std::byte> to) const;
   /// Makes room for rows that are to be restored. Errors: another shape or type, no room; the content stays.
   Status prepare(const LatentRows& rows);
@@ -69,6 +66,8 @@ class LatentCache {
   Status restore(const LatentRows& rows);
   Status restore(const LatentSnapshot& snapshot) { return restore(snapshot.rows()); }
 
+  /// Bytes of one row of one layer.
+  std::size_t row_bytes() const { return static_cast<std::size_t>(row_.bytes()); }
   /// Bytes of device memory held.
   std::size_t bytes() const;
   /// Bytes one token takes over all layers.
@@ -76,8 +75,7 @@ class LatentCache {
 
  private:
   Backend* backend_;
-  int width_;
-  DType dtype_;
+  RowFormat row_;
   int capacity_;
   int length_ = 0;
   std::vector<DeviceBuffer> slabs_;        // page i of every layer

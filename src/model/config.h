@@ -10,7 +10,7 @@
 #include "io/json_file.h"
 #include "latte/error.h"
 #include "plan/geometry.h"
-#include "tensor/dtype.h"
+#include "tensor/row_format.h"
 #include "weights/weight_spec.h"
 
 namespace latte {
@@ -117,6 +117,13 @@ struct ModelConfig {
   int rope_width() const { return attention == AttentionKind::kGqa ? gqa.head_dim : geometry.p; }
   /// Values that one token caches in one layer: r + p, or keys and values of every group.
   int cache_width() const { return attention == AttentionKind::kGqa ? gqa.cache_width() : geometry.latent_width(); }
+  /// How a row of these is stored as `type`. Q8: c as codes and k_pe in bf16, or every head's keys and values as codes.
+  RowFormat cache_row(DType type) const {
+    const bool grouped_queries = attention == AttentionKind::kGqa;
+    return {.width = cache_width(),
+            .dtype = type,
+            .piece = grouped_queries ? CodedPiece{gqa.head_dim, 0} : CodedPiece{geometry.r, geometry.p}};
+  }
 };
 
 /// The configuration in `json`; `source` names it in errors. Never throws, whatever the tree holds.

@@ -18,7 +18,7 @@ MtpSequence::MtpSequence(const Model& model, Backend& backend, const SequenceOpt
     : model_(&model),
       backend_(&backend),
       path_(options.path),
-      cache_(backend, 1, model.config.cache_width(), options.cache_dtype,
+      cache_(backend, 1, model.config.cache_row(options.cache_dtype),
              options.context > 0 ? options.context : model.config.context_length),
       scratch_(std::move(scratch)),
       results_(backend),

@@ -12,7 +12,7 @@ ModelSequence::ModelSequence(const Model& model, Backend& backend, const Sequenc
     : model_(&model),
       backend_(&backend),
       path_(options.path),
-      cache_(backend, model.config.layers, model.config.cache_width(), options.cache_dtype,
+      cache_(backend, model.config.layers, model.config.cache_row(options.cache_dtype),
              options.context > 0 ? options.context : model.config.context_length),
       scratch_(std::make_shared<StepMemory>(backend)),
       kept_(backend),

@@ -24,8 +24,8 @@ enum class DType : std::uint8_t {
   kU16,
   kU8,
   kBool,
-  kQ8,  ///< latte's own groups of 8-bit codes: tensor/grouped.h
-  kQ4   ///< the same of 4-bit codes
+  kQ8,  ///< latte's own 8-bit codes: of weights tensor/grouped.h, of cached rows tensor/row_format.h
+  kQ4   ///< the same of weights, 4-bit codes
 };
 
 /// Types whose elements share scales and bytes: a matrix of them is blocks, not elements.

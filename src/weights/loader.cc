@@ -11,7 +11,6 @@
 #include "base/fail.h"
 #include "io/safetensors.h"
 #include "tensor/half.h"
-#include "weights/cache_bytes.h"
 #include "weights/finite_scan.h"
 #include "weights/fold.h"
 #include "weights/tensor_names.h"
@@ -459,7 +458,6 @@ void Loader::write_report() {
     report.copied_bytes += static_cast<std::int64_t>(floats.size() * sizeof(float));
   const auto by_bytes = [](const auto& a, const auto& b) { return a.second < b.second; };
   report.stored_dtype = std::max_element(bytes_by_dtype.begin(), bytes_by_dtype.end(), by_bytes)->first;
-  fill_cache_bytes(spec_, weights_.mtp.size(), report);
 }
 
 }  // namespace

@@ -88,10 +88,6 @@ struct LoadReport {
   std::int64_t copied_bytes = 0;      ///< held beside the map: norms, routers, converted and misaligned tensors
   DType stored_dtype = DType::kBf16;  ///< what most bytes are stored in
   std::int64_t quantised_bytes = 0;   ///< of matrices made at load; 0: all are read as they are stored
-  std::int64_t expanded_bytes_per_token =
-      0;  ///< cache of keys and values of every head, at stored_dtype (F32 or else 2 bytes)
-  std::int64_t latent_bytes_per_token = 0;  ///< cache of the rows as they are kept (GQA: keys and values of all groups)
-  std::int64_t mtp_cache_bytes_per_token = 0;  ///< the same of the MTP layers in use
 };
 
 /// The weights of a model and the memory they live in. Move-only; views survive moves.

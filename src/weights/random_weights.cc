@@ -12,7 +12,6 @@
 #include "base/thread_pool.h"
 #include "tensor/grouped.h"
 #include "tensor/half.h"
-#include "weights/cache_bytes.h"
 #include "weights/fold.h"
 #include "weights/weight_arena.h"
 #include "weights/weight_elements.h"
@@ -259,7 +258,6 @@ void report(const WeightSpec& spec, DType dtype, ModelWeights& weights) {
   out.folded_layers = spec.attention == AttentionKind::kMla ? out.layers : 0;
   out.mtp_present = !weights.mtp.empty();
   out.mtp_reason = out.mtp_present ? "random" : "none was made";
-  fill_cache_bytes(spec, weights.mtp.size(), out);
 }
 
 QuantisePlan formats_of(DType dtype, const std::optional<QuantisePlan>& plan) {

@@ -305,6 +305,17 @@ TEST(BenchAttention, RunsOnTheReferenceAndInF32) {
   EXPECT_TRUE(measure_attention(request).ok());
 }
 
+TEST(BenchAttention, RowsOfEveryTypeAreWhatIsMoved) {
+  BenchRequest request = family_request();
+  for (const auto& [type, bytes] : {std::pair(CacheType::kQ8, 4 + 2 * 16 + 32), std::pair(CacheType::kF16, 2 * 48)}) {
+    request.engine.cache = type;
+    const Result<BenchReport> report = measure_attention(request);
+    ASSERT_TRUE(report.ok()) << report.error().message;
+    EXPECT_EQ(report->type, word(type));
+    EXPECT_EQ(row_of(*report, "attn1", "absorbed").kv_bytes_per_token, 4 * bytes);
+  }
+}
+
 TEST(BenchAttention, GroupedQueriesHaveNoFormsToCompare) {
   const std::string config = config_of("qwen3");
   if (!std::filesystem::exists(config)) GTEST_SKIP() << "no LATTE_TEST_DATA with families";

@@ -208,12 +208,29 @@ TEST(Engine, UnknownNameListsThePlaces) {
 }
 
 TEST(Engine, WhatIsNotThereYetIsRefusedByName) {
-  for (const CacheType type : {CacheType::kF16, CacheType::kQ8, CacheType::kFp8}) {
-    EngineOptions options = family_options();
-    options.cache = type;
-    const Result<Engine> engine = Engine::open(options);
-    ASSERT_FALSE(engine.ok());
-    EXPECT_NE(engine.error().message.find(word(type)), std::string::npos) << engine.error().message;
+  EngineOptions options = family_options();
+  options.cache = CacheType::kFp8;
+  const Result<Engine> engine = Engine::open(options);
+  ASSERT_FALSE(engine.ok());
+  EXPECT_EQ(engine.error().message, "[open] cache type fp8, expected q8, bf16, f16 or f32: choose one of these");
+}
+
+TEST(Engine, CachedRowsAreOfTheTypeAskedFor) {
+  for (const char* device : {"cpu", "reference"}) {
+    for (const auto& [type, bytes] : {std::pair(CacheType::kQ8, 4 + 2 * 16 + 32), std::pair(CacheType::kF16, 2 * 48),
+                                      std::pair(CacheType::kBf16, 2 * 48), std::pair(CacheType::kF32, 4 * 48)}) {
+      EngineOptions options = family_options();
+      options.device = device;
+      options.cache = type;
+      const Engine engine = open_or_die(options);
+      EXPECT_EQ(engine.info().cache, word(type));
+      EXPECT_EQ(engine.info().cache_bytes_per_token, 4 * bytes) << word(type);
+      const Result<InspectReport> report = inspect(engine);
+      ASSERT_TRUE(report.ok());
+      EXPECT_EQ(report->cache, word(type));
+      EXPECT_EQ(report->latent_bytes_per_token, 4 * bytes);
+      EXPECT_EQ(report->mtp_latent_bytes_per_token, bytes);
+    }
   }
 }
 

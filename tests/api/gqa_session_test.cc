@@ -66,6 +66,21 @@ TEST_F(GqaSession, RewindAndSnapshotAreExact) {
   }
 }
 
+// Every head's keys and values are pieces of their own, codes and a scale.
+TEST_F(GqaSession, RowsOfCodesAndHalvesSpeculateAndRewind) {
+  for (const auto& [type, bytes] : {std::pair(CacheType::kQ8, 20 + 4), std::pair(CacheType::kF16, 2 * 20)}) {
+    EngineOptions coded = options("qwen3");
+    coded.cache = type;
+    const Engine engine = open_or_die(coded);
+    EXPECT_EQ(engine.info().cache_bytes_per_token, bytes * 3 * 2 * 2);
+    Session plain = session_or_die(engine), drafting = session_or_die(engine, SpecType::kLookup);
+    const std::vector<TokenId> expected = run(plain, greedy(40)).ids;
+    EXPECT_EQ(run(drafting, greedy(40)).ids, expected);
+    ASSERT_TRUE(plain.rewind_to(10).ok());
+    EXPECT_EQ(run(plain, greedy(40)).ids, expected);
+  }
+}
+
 TEST_F(GqaSession, FormCannotBeForced) {
   EngineOptions forced = options("qwen2");
   forced.path = PathChoice::kMaterialised;

@@ -26,6 +26,26 @@ TEST(Plan, BytesFollowTheGeometry) {
   EXPECT_EQ(report->expanded_bytes_per_token, 3 * (24 + 16 + 20) * 4 * 4);
 }
 
+TEST(Plan, BytesFollowTheCacheType) {
+  PlanRequest request;
+  request.model = family_folder();
+  const auto row = [&](CacheType type) {
+    request.cache = type;
+    const Result<PlanReport> report = plan(request);
+    EXPECT_TRUE(report.ok() && report->cache == word(type));
+    return report.ok() ? std::pair(report->latent_bytes_per_token / 4, report->expanded_bytes_per_token / 4)
+                       : std::pair<std::int64_t, std::int64_t>();
+  };
+  EXPECT_EQ(row(CacheType::kF16), std::pair(std::int64_t{2 * 48}, std::int64_t{3 * 2 * 60}));
+  // Codes, a scale and rope in bf16; expanded a key and a value piece of every head.
+  EXPECT_EQ(row(CacheType::kQ8),
+            std::pair(std::int64_t{32 + 4 + 2 * 16}, std::int64_t{3 * (24 + 4 + 2 * 16 + 20 + 4)}));
+  request.cache = CacheType::kFp8;
+  const Result<PlanReport> refused = plan(request);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().message, "[plan] cache type fp8, expected q8, bf16, f16 or f32: choose one of these");
+}
+
 TEST(Plan, ConfigurationAloneGivesTheBytesOfTheFiles) {
   PlanRequest files, config;
   files.model = family_folder();

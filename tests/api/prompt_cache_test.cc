@@ -92,8 +92,12 @@ TEST_F(PromptCacheTest, ADraftModelGoesOnAsItWouldHave) {
 
 TEST_F(PromptCacheTest, EveryCacheTypeAndDeviceRoundTrips) {
   EngineOptions options = family_options();
-  options.cache = CacheType::kBf16;
-  expect_round_trip(folder_, options, SpecType::kMtp);
+  for (const CacheType type : {CacheType::kBf16, CacheType::kF16, CacheType::kQ8}) {
+    options.cache = type;
+    expect_round_trip(folder_, options, SpecType::kMtp);
+  }
+  options.draft_model = family_folder();
+  expect_round_trip(folder_, options, SpecType::kDraft);
   options = family_options();
   options.device = "reference";
   expect_round_trip(folder_, options, SpecType::kMtp);
@@ -165,11 +169,9 @@ TEST_F(PromptCacheTest, RowsOfManyPartsRoundTrip) {
   constexpr int kRows = 35001;
   LatentCache& cache = state.sequence.cache();
   ASSERT_TRUE(cache.reserve(kRows).ok());
-  std::vector<std::byte> bytes(static_cast<std::size_t>(kRows) * static_cast<std::size_t>(cache.layers()) * 4 *
-                               static_cast<std::size_t>(cache.width()));
+  std::vector<std::byte> bytes(static_cast<std::size_t>(kRows) * cache.bytes_per_token());
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * i % 251);
-  const LatentRows rows{
-      .length = kRows, .layers = cache.layers(), .width = cache.width(), .dtype = cache.dtype(), .bytes = bytes};
+  const LatentRows rows{.length = kRows, .layers = cache.layers(), .row = cache.row(), .bytes = bytes};
   ASSERT_TRUE(cache.prepare(rows).ok() && cache.restore(rows).ok());
   state.tokens = some_ids(kRows);
   save_or_fail(session, path_);
@@ -225,8 +227,8 @@ TEST_F(PromptCacheTest, AnotherConfigurationIsRefusedAndOtherStopTokensAreNot) {
 TEST_F(PromptCacheTest, AnotherCacheTypeComputationOrContextIsRefused) {
   save_or_fail(working_session(open_or_die(family_options()), 0), path_);
   EngineOptions options = family_options();
-  options.cache = CacheType::kBf16;
-  {
+  for (const CacheType type : {CacheType::kBf16, CacheType::kF16, CacheType::kQ8}) {
+    options.cache = type;
     const Engine engine = open_or_die(options);
     Session session = working_session(engine, 1);
     expect_refused(session, "--cache-type");

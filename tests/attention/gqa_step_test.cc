@@ -29,7 +29,7 @@ class GqaLayer {
       : backend_(backend),
         g_(geometry),
         activation_(backend.info().activation),
-        cache_(backend, 1, geometry.cache_width(), DType::kF32, cached) {
+        cache_(backend, 1, {geometry.cache_width(), DType::kF32}, cached) {
     const auto weight = [&](std::uint64_t seed, int rows, int cols) {
       return DeviceMatrix(backend, DType::kF32, rows, cols, random_matrix(seed, rows, cols, std::sqrt(3.0 / cols)));
     };

@@ -193,7 +193,7 @@ TEST(BenchCommand, FailureIsOneLineAndOne) {
 
                                                 {"bench", "-m", family_model(), "-f", "/no/such/file"},
                                                 {"bench", "-m", family_model(), "--device", "cuda"},
-                                                {"bench", "-m", family_model(), "-ctk", "q8"},
+                                                {"bench", "-m", family_model(), "-ctk", "fp8"},
                                                 {"bench", "-m", family_model(), "-p", "0", "-n", "0"}}) {
     const Outcome outcome = run_latte(words);
     EXPECT_EQ(outcome.exit_code, 1) << words.back();

@@ -206,7 +206,7 @@ TEST(Usage, FailedWorkIsOneLineAndOne) {
         {"generate", "-m", family_model(), "-p", "text without a tokenizer"},
         {"generate", "-m", family_model(), "--ids", "@/no/such/ids.json"},
         {"generate", "-m", family_model(), "--ids", "@/dev/zero"},
-        {"generate", "-m", family_model(), "--ids", "1,2", "-ctk", "q8"},
+        {"generate", "-m", family_model(), "--ids", "1,2", "-ctk", "fp8"},
         {"generate", "-m", family_model(), "--ids", "1,2", "--spec-type", "draft"},
         {"generate", "-m", family_model(), "--ids", "1,2", "-l", "272+1"},
         {"generate", "-m", family_model(), "--ids", "1,2,999"}}) {

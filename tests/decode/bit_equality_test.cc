@@ -106,7 +106,7 @@ class BitEquality : public ::testing::TestWithParam<std::string> {
 
   // The prompt's first rows, computed once and shared by every arm.
   LatentSnapshot prefill(std::span<const TokenId> prompt) {
-    ModelSequence sequence(*model_, *backends_[1], {.cache_dtype = DType::kBf16});
+    ModelSequence sequence(*model_, *backends_[1], {.cache_dtype = cache_dtype_});
     std::size_t at = 0;
     while (prompt.size() - at > kReadByEachArm) {
       const std::size_t rows = std::min<std::size_t>(512, prompt.size() - at - kReadByEachArm);
@@ -120,7 +120,7 @@ class BitEquality : public ::testing::TestWithParam<std::string> {
   Outcome run(std::span<const TokenId> prompt, const LatentSnapshot& start, const SamplingOptions& sampling,
               const Arm& arm) {
     Backend& backend = *backends_[static_cast<std::size_t>(arm.threads - 1)];
-    const SequenceOptions options{.cache_dtype = DType::kBf16};
+    const SequenceOptions options{.cache_dtype = cache_dtype_};
     ModelSequence sequence(*model_, backend, options);
     EXPECT_TRUE(sequence.cache().restore(start).ok());
     RecordingTimeline target(sequence);
@@ -147,7 +147,7 @@ class BitEquality : public ::testing::TestWithParam<std::string> {
   // The same tokens again, generated rows cut into steps of `width`.
   std::map<int, std::uint64_t> replay(std::span<const TokenId> tokens, std::size_t prompt, const LatentSnapshot& start,
                                       int width) {
-    ModelSequence sequence(*model_, *backends_[1], {.cache_dtype = DType::kBf16});
+    ModelSequence sequence(*model_, *backends_[1], {.cache_dtype = cache_dtype_});
     EXPECT_TRUE(sequence.cache().restore(start).ok());
     RecordingTimeline target(sequence);
     const auto first = static_cast<std::size_t>(start.length);
@@ -198,6 +198,7 @@ class BitEquality : public ::testing::TestWithParam<std::string> {
   std::vector<std::unique_ptr<Backend>> backends_;
   std::optional<Model> model_, draft_;
   std::vector<TokenId> short_ids_;
+  DType cache_dtype_ = DType::kBf16;
   std::set<int> counted_depths_;
   bool draft_model_counts_ = false, lookup_counts_ = false;
   int drafted_ = 0, counted_ = 0;
@@ -233,6 +234,25 @@ TEST_P(BitEquality, AcrossALengthClass) {
     EXPECT_EQ(other.bits, plain.bits);
   }
   for (const int width : {3, 16}) EXPECT_EQ(replay(plain.tokens, prompt.size(), start, width), plain.bits);
+}
+
+// A stored row is a function of that row alone, so codes and halves change no more than bf16 does.
+TEST_P(BitEquality, OnRowsOfOtherTypes) {
+  const auto prompt = std::span<const TokenId>(short_ids_).first(300);
+  for (const DType type : {DType::kQ8, DType::kF16}) {
+    cache_dtype_ = type;
+    const LatentSnapshot start = prefill(prompt);
+    const Outcome plain = run(prompt, start, {}, {});
+    for (const Arm& arm : {Arm{Drafts::kNone, 0, 2}, Arm{Drafts::kMtp, 1, 1}, Arm{Drafts::kMtp, 4, 2},
+                           Arm{Drafts::kDraftModel, 3, 1}, Arm{Drafts::kLookup, 8, 2}}) {
+      const Outcome other = run(prompt, start, {}, arm);
+      EXPECT_EQ(other.tokens, plain.tokens) << dtype_name(type) << ", depth " << arm.depth;
+      EXPECT_EQ(other.bits, plain.bits) << dtype_name(type) << ", depth " << arm.depth;
+      EXPECT_TRUE(arm.drafts != Drafts::kMtp || counts(other, arm.depth)) << dtype_name(type);
+    }
+    for (const int width : {2, 7, 16})
+      EXPECT_EQ(replay(plain.tokens, prompt.size(), start, width), plain.bits) << dtype_name(type) << ", " << width;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Isas, BitEquality, ::testing::Values("scalar", "avx2", "avx512", "avx512_bf16", "amx"),

@@ -20,7 +20,8 @@ class ModelRewind : public ::testing::TestWithParam<DType> {
   void SetUp() override {
     const auto folder = testing::model_folder("latte-tiny");
     if (!folder.has_value()) GTEST_SKIP() << "latte-tiny is not unpacked (./quickstart does it)";
-    auto backend = open_backend({.device = "cpu", .threads = 2, .compute = GetParam()});
+    auto backend = open_backend(
+        {.device = "cpu", .threads = 2, .compute = GetParam() == DType::kF32 ? DType::kF32 : DType::kBf16});
     ASSERT_TRUE(backend.ok());
     backend_ = std::move(*backend);
     auto model = load_model(*folder);
@@ -116,7 +117,7 @@ TEST_P(ModelRewind, MtpRowsEqualThoseWrittenOneAtATime) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, ModelRewind, ::testing::Values(DType::kF32, DType::kBf16),
+INSTANTIATE_TEST_SUITE_P(Types, ModelRewind, ::testing::Values(DType::kF32, DType::kBf16, DType::kF16, DType::kQ8),
                          [](const auto& type) { return std::string(dtype_name(type.param)); });
 
 }  // namespace

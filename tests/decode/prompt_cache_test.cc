@@ -140,6 +140,28 @@ TEST_F(PromptCacheFormat, UnknownKeysOfALaterBuildAreLeftOut) {
   EXPECT_TRUE(parse().ok());
 }
 
+TEST_F(PromptCacheFormat, RowsOfCodesSayHowTheyAreCut) {
+  const auto with = [&](const char* coded, const char* exact) {
+    return write([&](Json& header) {
+      header["rows"]["dtype"] = "Q8";
+      header["rows"]["coded"] = Json::parse(coded);
+      header["rows"]["exact"] = Json::parse(exact);
+    });
+  };
+  // Pieces of one code and one bf16 column: 4 + 2 + 1 bytes and one of padding, two of them a row: the file's 16.
+  ASSERT_TRUE(with("1", "1").ok());
+  const Result<PromptCache> cache = parse();
+  ASSERT_TRUE(cache.ok()) << cache.error().message;
+  EXPECT_EQ(cache->header.rows.piece, (CodedPiece{1, 1}));
+  EXPECT_EQ(cache->header.mtp->rows.piece, CodedPiece{});
+  for (const auto& [coded, exact] :
+       {std::pair("0", "4"), std::pair("3", "0"), std::pair("2", "1"), std::pair("null", "0"), std::pair("4", "0"),
+        std::pair("2147483647", "2147483647"), std::pair("-1", "5")}) {
+    ASSERT_TRUE(with(coded, exact).ok());
+    EXPECT_FALSE(parse().ok()) << coded << " and " << exact;
+  }
+}
+
 TEST(PromptCacheRows, EveryDifferenceThatChangesRowsIsNamed) {
   const auto refusal = [](const std::function<void(PromptCacheHeader&)>& change) {
     PromptCacheHeader found = small_header();
@@ -155,6 +177,7 @@ TEST(PromptCacheRows, EveryDifferenceThatChangesRowsIsNamed) {
   EXPECT_NE(refusal([](PromptCacheHeader& h) { h.model.config = "c9"; }).find("other configuration"),
             std::string::npos);
   EXPECT_NE(refusal([](PromptCacheHeader& h) { h.rows.dtype = "BF16"; }).find("--cache-type"), std::string::npos);
+  EXPECT_NE(refusal([](PromptCacheHeader& h) { h.rows.piece = {3, 1}; }).find("--cache-type"), std::string::npos);
   EXPECT_NE(refusal([](PromptCacheHeader& h) { h.computed = "cpu avx512, f32, fast, auto"; }).find("cpu avx512"),
             std::string::npos);
 }

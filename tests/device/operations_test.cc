@@ -97,12 +97,15 @@ TEST_P(Memory, CopyKeepsBitsAndStaysInside) {
 }
 
 TEST_P(Memory, RowsGoOutAndInAcrossPages) {
-  for (const DType dtype : {DType::kF32, DType::kBf16}) {
-    DeviceRows rows(*backend_, {.dtype = dtype, .width = 9, .rows = 200, .page_rows = 64, .placement = 5});
+  for (const DType dtype : {DType::kF32, DType::kBf16, DType::kF16, DType::kQ8}) {
+    const CodedPiece piece{7, 2};
+    DeviceRows rows(*backend_,
+                    {.dtype = dtype, .width = 9, .rows = 200, .page_rows = 64, .placement = 5, .piece = piece});
     for (int t = 0; t < 200; ++t) rows.write_row(t, 0, random_row(3, t, 9));
-    std::vector<std::byte> bytes(70 * 9 * dtype_bytes(dtype));
+    std::vector<std::byte> bytes(static_cast<std::size_t>(70 * row_bytes(dtype, piece, 9)));
     backend_->read_rows(rows.ref(200), 60, 130, 9, bytes);
-    DeviceRows other(*backend_, {.dtype = dtype, .width = 9, .rows = 100, .page_rows = 32, .placement = 6});
+    DeviceRows other(*backend_,
+                     {.dtype = dtype, .width = 9, .rows = 100, .page_rows = 32, .placement = 6, .piece = piece});
     backend_->write_rows(bytes, other.ref(100), 20, 90, 9);
     for (int t = 0; t < 70; ++t) ASSERT_EQ(other.row(20 + t, 0), rows.row(60 + t, 0)) << t;
     EXPECT_TRUE(std::isnan(other.row(19, 0)[0]));

@@ -73,7 +73,7 @@ AttendSpec absorbed(int heads, int r, int p, DType keys, int first_query_pos) {
 
 std::vector<AttendSpec> attention_specs() {
   std::vector<AttendSpec> specs;
-  for (const DType keys : {DType::kF32, DType::kBf16}) {
+  for (const DType keys : {DType::kF32, DType::kBf16, DType::kF16, DType::kQ8}) {
     specs.push_back(absorbed(8, 128, 32, keys, 1000));
     specs.push_back(absorbed(3, 32, 16, keys, 0));
     specs.push_back(absorbed(20, 64, 0, keys, 50));

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "device/reference/reference_backend.h"
 
 namespace latte {
@@ -33,7 +35,7 @@ class LatentCacheTest : public ::testing::Test {
 };
 
 TEST_F(LatentCacheTest, HoldsRowsOfEveryLayerAcrossPages) {
-  LatentCache cache(*backend_, kLayers, kWidth, DType::kF32, 1000);
+  LatentCache cache(*backend_, kLayers, {kWidth, DType::kF32}, 1000);
   append(cache, 100, 0), append(cache, 1, 0), append(cache, 300, 0);
   EXPECT_EQ(cache.length(), 401);
   for (const int t : {0, 99, 100, 127, 128, 255, 256, 400})
@@ -41,7 +43,7 @@ TEST_F(LatentCacheTest, HoldsRowsOfEveryLayerAcrossPages) {
 }
 
 TEST_F(LatentCacheTest, GrowthCopiesNothing) {
-  LatentCache cache(*backend_, kLayers, kWidth, DType::kF32, 10000);
+  LatentCache cache(*backend_, kLayers, {kWidth, DType::kF32}, 10000);
   append(cache, 10, 0);
   const void* first = cache.layer_rows(1, 1).row(0);
   append(cache, 5000, 0);
@@ -51,7 +53,7 @@ TEST_F(LatentCacheTest, GrowthCopiesNothing) {
 }
 
 TEST_F(LatentCacheTest, RewindDropsExactlyTheRowsPastTheLength) {
-  LatentCache cache(*backend_, kLayers, kWidth, DType::kF32, 1000);
+  LatentCache cache(*backend_, kLayers, {kWidth, DType::kF32}, 1000);
   append(cache, 200, 0);
   ASSERT_TRUE(cache.rewind_to(127).ok());
   EXPECT_EQ(cache.length(), 127);
@@ -64,7 +66,7 @@ TEST_F(LatentCacheTest, RewindDropsExactlyTheRowsPastTheLength) {
 }
 
 TEST_F(LatentCacheTest, RefusesToRewindForwardAndChangesNothing) {
-  LatentCache cache(*backend_, kLayers, kWidth, DType::kF32, 1000);
+  LatentCache cache(*backend_, kLayers, {kWidth, DType::kF32}, 1000);
   append(cache, 20, 0);
   EXPECT_FALSE(cache.can_rewind_to(21));
   EXPECT_FALSE(cache.can_rewind_to(-1));
@@ -74,7 +76,7 @@ TEST_F(LatentCacheTest, RefusesToRewindForwardAndChangesNothing) {
 }
 
 TEST_F(LatentCacheTest, RefusesMoreRowsThanItsCapacity) {
-  LatentCache cache(*backend_, kLayers, kWidth, DType::kF32, 130);
+  LatentCache cache(*backend_, kLayers, {kWidth, DType::kF32}, 130);
   EXPECT_TRUE(cache.reserve(130).ok());
   const Status full = cache.reserve(131);
   ASSERT_FALSE(full.ok());
@@ -82,13 +84,13 @@ TEST_F(LatentCacheTest, RefusesMoreRowsThanItsCapacity) {
 }
 
 TEST_F(LatentCacheTest, SnapshotsRestoreEveryByte) {
-  LatentCache cache(*backend_, kLayers, kWidth, DType::kF32, 1000);
+  LatentCache cache(*backend_, kLayers, {kWidth, DType::kF32}, 1000);
   append(cache, 150, 0);
   const LatentSnapshot snapshot = cache.snapshot();
   append(cache, 50, 0);
   ASSERT_TRUE(cache.rewind_to(100).ok());
   append(cache, 100, 7);
-  LatentCache other(*backend_, kLayers, kWidth, DType::kF32, 1000);
+  LatentCache other(*backend_, kLayers, {kWidth, DType::kF32}, 1000);
   for (LatentCache* target : {&cache, &other}) {
     ASSERT_TRUE(target->restore(snapshot).ok());
     EXPECT_EQ(target->length(), 150);
@@ -98,10 +100,10 @@ TEST_F(LatentCacheTest, SnapshotsRestoreEveryByte) {
 }
 
 TEST_F(LatentCacheTest, SnapshotsOfLeadingRowsHoldThemAlone) {
-  LatentCache cache(*backend_, kLayers, kWidth, DType::kF32, 1000);
+  LatentCache cache(*backend_, kLayers, {kWidth, DType::kF32}, 1000);
   append(cache, 150, 3);
   const LatentSnapshot lead = cache.snapshot(140);
-  LatentCache target(*backend_, kLayers, kWidth, DType::kF32, 1000);
+  LatentCache target(*backend_, kLayers, {kWidth, DType::kF32}, 1000);
   append(target, 10, 0);
   ASSERT_TRUE(target.prepare(lead.rows()).ok());
   EXPECT_EQ(target.length(), 10) << "room alone changes nothing";
@@ -111,14 +113,75 @@ TEST_F(LatentCacheTest, SnapshotsOfLeadingRowsHoldThemAlone) {
   EXPECT_EQ(value(target, 2, 139, 3), value(cache, 2, 139, 3));
 }
 
+/// Rows of a latent of 70 columns, two blocks, and 4 of rope.
+class CodedCacheTest : public LatentCacheTest {
+ protected:
+  static constexpr CodedPiece kPiece{70, 4};
+  static constexpr RowFormat kRow{.width = kPiece.width(), .dtype = DType::kQ8, .piece = kPiece};
+
+  LatentCache cache_{*backend_, kLayers, kRow, 1000};
+
+  void append_coded(int rows, double salt) {
+    ASSERT_TRUE(cache_.reserve(cache_.length() + rows).ok());
+    std::vector<double> x(static_cast<std::size_t>(rows * kRow.width));
+    for (int layer = 0; layer < kLayers; ++layer) {
+      for (std::size_t i = 0; i < x.size(); ++i)
+        x[i] = std::sin(salt + layer + 0.37 * (static_cast<double>(i) + cache_.length() * kRow.width));
+      backend_->store_rows({{x.data(), DType::kF64, rows, kRow.width, kRow.width},
+                            cache_.layer_rows(layer, cache_.length() + rows),
+                            cache_.length(),
+                            0});
+    }
+    cache_.append(rows);
+  }
+};
+
+TEST_F(CodedCacheTest, ARowTakesItsCodesScalesAndRope) {
+  constexpr std::size_t kRowBytes = 2 * 4 + 4 * 2 + 70 + 2;
+  EXPECT_EQ(cache_.row_bytes(), kRowBytes);
+  EXPECT_EQ(cache_.bytes_per_token(), kLayers * kRowBytes);
+  append_coded(129, 0);
+  EXPECT_EQ(cache_.bytes(), 2 * LatentCache::kPageRows * cache_.bytes_per_token());
+}
+
+TEST_F(CodedCacheTest, RowsDoNotDependOnTheStepsThatWroteThem) {
+  append_coded(200, 0);
+  const LatentSnapshot at_once = cache_.snapshot();
+  ASSERT_TRUE(cache_.rewind_to(0).ok());
+  for (const int rows : {1, 126, 2, 71}) append_coded(rows, 0);
+  EXPECT_EQ(cache_.snapshot().bytes, at_once.bytes);
+}
+
+TEST_F(CodedCacheTest, ARewindLeavesNoTraceOfTheRowsItDropped) {
+  append_coded(150, 0);
+  const LatentSnapshot plain = cache_.snapshot();
+  ASSERT_TRUE(cache_.rewind_to(120).ok());
+  append_coded(80, 9);
+  ASSERT_TRUE(cache_.rewind_to(120).ok());
+  append_coded(30, 0);
+  EXPECT_EQ(cache_.snapshot().bytes, plain.bytes);
+}
+
+TEST_F(CodedCacheTest, SnapshotsRestoreEveryByte) {
+  append_coded(140, 2);
+  const LatentSnapshot snapshot = cache_.snapshot();
+  EXPECT_EQ(snapshot.bytes.size(), 140 * cache_.bytes_per_token());
+  LatentCache other(*backend_, kLayers, kRow, 1000);
+  ASSERT_TRUE(other.restore(snapshot).ok());
+  EXPECT_EQ(other.snapshot().bytes, snapshot.bytes);
+  const RowFormat cut_otherwise{.width = kRow.width, .dtype = DType::kQ8, .piece = {64, 10}};
+  LatentCache another(*backend_, kLayers, cut_otherwise, 1000);
+  EXPECT_FALSE(another.restore(snapshot).ok());
+}
+
 TEST_F(LatentCacheTest, RefusesTheSnapshotOfAnotherShape) {
-  LatentCache cache(*backend_, kLayers, kWidth, DType::kF32, 1000);
+  LatentCache cache(*backend_, kLayers, {kWidth, DType::kF32}, 1000);
   append(cache, 3, 0);
   const LatentSnapshot snapshot = cache.snapshot();
-  LatentCache narrow(*backend_, kLayers, kWidth - 1, DType::kF32, 1000);
-  LatentCache shallow(*backend_, kLayers - 1, kWidth, DType::kF32, 1000);
-  LatentCache half(*backend_, kLayers, kWidth, DType::kBf16, 1000);
-  LatentCache tiny(*backend_, kLayers, kWidth, DType::kF32, 2);
+  LatentCache narrow(*backend_, kLayers, {kWidth - 1, DType::kF32}, 1000);
+  LatentCache shallow(*backend_, kLayers - 1, {kWidth, DType::kF32}, 1000);
+  LatentCache half(*backend_, kLayers, {kWidth, DType::kBf16}, 1000);
+  LatentCache tiny(*backend_, kLayers, {kWidth, DType::kF32}, 2);
   for (LatentCache* other : {&narrow, &shallow, &half, &tiny}) {
     EXPECT_FALSE(other->restore(snapshot).ok());
     EXPECT_EQ(other->length(), 0);

@@ -19,6 +19,13 @@ constexpr std::uint64_t kQuerySeed = 83;
 /// Spreads scores over a few powers of two, so that neither a flat average nor a single key decides.
 double scale_log2_of(const AttendSpec& spec) { return 8 / std::sqrt(static_cast<double>(spec.key_width)); }
 
+/// How a Q8 key row is cut.
+CodedPiece piece_of(const AttendSpec& spec) {
+  const int past_values = spec.values_in_keys ? spec.key_width - spec.value_width : 0;
+  const int exact = spec.exact >= 0 ? spec.exact : past_values;
+  return {spec.key_width - exact, exact};
+}
+
 struct AttendState {
   std::vector<DeviceRows> keys, values;
   std::vector<DeviceMatrix> queries;
@@ -39,9 +46,11 @@ void add_keys(Backend& backend, const AttendSpec& spec, const SequenceSpec& sequ
                           .width = spec.key_width,
                           .rows = rows,
                           .page_rows = spec.page_rows,
-                          .placement = mix(spec.placement, sequence.identity)};
+                          .placement = mix(spec.placement, sequence.identity),
+                          .piece = piece_of(spec)};
   DeviceRows& keys = state.keys.emplace_back(backend, shape);
   shape.width = spec.value_width;
+  shape.piece = {spec.value_width, 0};
   DeviceRows& values = state.values.emplace_back();
   if (!spec.values_in_keys && !spec.values_behind_keys) values = DeviceRows(backend, shape);
   for (int t = 0; t < rows; ++t) {
@@ -207,8 +216,8 @@ std::vector<OperationCase> attention_cases() {
   const auto absorbed = [](int heads, int r, int p, DType keys) {
     return AttendSpec{.rows_per_query = heads, .key_width = r + p, .value_width = r, .keys = keys};
   };
-  for (const DType keys : {DType::kF32, DType::kBf16}) {
-    const std::string type = keys == DType::kBf16 ? "bf16" : "f32";
+  for (const DType keys : {DType::kF32, DType::kBf16, DType::kF16, DType::kQ8}) {
+    const std::string type = type_word(keys);
     const auto add = [&](const std::string& name, AttendSpec spec, std::vector<SequenceSpec> sequences) {
       spec.sequences = std::move(sequences);
       cases.push_back(attend_case(fmt::format("{}_{}", type, name), spec));
@@ -230,9 +239,12 @@ std::vector<OperationCase> attention_cases() {
     add("r256_p32_H40_L3", absorbed(40, 256, 32, keys), {{2, 509, 3}});
     add("r512_p64_H16_L4", absorbed(16, 512, 64, keys), {{3, 1021, 4}});
     add("r64_p0_H20_L2", absorbed(20, 64, 0, keys), {{4, 200, 2}});
+    add("r200_p32_H16_L3", absorbed(16, 200, 32, keys), {{4, 140, 3}});
+    add("r77_p6_H5_L17", absorbed(5, 77, 6, keys), {{4, 70, 17}});
 
     AttendSpec narrow = absorbed(5, 40, 8, keys);
     narrow.value_width = 24;
+    narrow.exact = 8;
     add("values_narrower_than_latent", narrow, {{5, 130, 3}});
 
     AttendSpec batch = absorbed(8, 128, 32, keys);

@@ -80,6 +80,28 @@ std::vector<double> decode(std::span<const std::byte> bytes, DType dtype) {
   return values;
 }
 
+/// Columns as they are stored in rows like these.
+std::vector<std::byte> encode(std::span<const double> values, const KeyRows& rows) {
+  if (rows.dtype != DType::kQ8) return encode(values, rows.dtype);
+  const std::vector<float> columns(values.begin(), values.end());
+  const auto width = static_cast<std::size_t>(rows.piece.width()), bytes = static_cast<std::size_t>(rows.piece.bytes());
+  std::vector<std::byte> all(values.size() / width * bytes);
+  for (std::size_t i = 0; i < values.size() / width; ++i) {
+    write_piece(std::span(columns).subspan(i * width, width), rows.piece, std::span(all).subspan(i * bytes, bytes));
+  }
+  return all;
+}
+
+std::vector<double> decode(std::span<const std::byte> stored, const KeyRows& rows) {
+  if (rows.dtype != DType::kQ8) return decode(stored, rows.dtype);
+  const auto width = static_cast<std::size_t>(rows.piece.width()), bytes = static_cast<std::size_t>(rows.piece.bytes());
+  std::vector<float> columns(stored.size() / bytes * width);
+  for (std::size_t i = 0; i < stored.size() / bytes; ++i) {
+    read_piece(stored.subspan(i * bytes, bytes), rows.piece, std::span(columns).subspan(i * width, width));
+  }
+  return {columns.begin(), columns.end()};
+}
+
 /// One row of `width` elements at `data`.
 KeyRows one_row(void* const* data, DType dtype, std::int64_t width) {
   return {.pages = data, .page_rows = 1, .row_stride = width, .lane_stride = 0, .rows = 1, .dtype = dtype};
@@ -184,12 +206,13 @@ DeviceStack::DeviceStack(Backend& backend, DType dtype, int count, int rows, int
 }
 
 DeviceRows::DeviceRows(Backend& backend, const Shape& shape) : backend_(&backend), shape_(shape) {
-  const std::int64_t gap = shape.packed ? 0 : kFirstElement;
+  const bool coded = shape.dtype == DType::kQ8;
+  const std::int64_t gap = shape.packed ? 0 : coded ? shape.piece.width() : kFirstElement;
   lane_stride_ = shape.width + gap;
   row_stride_ = shape.lanes * lane_stride_ + gap;
   if (shape_.page_rows == 0) shape_.page_rows = shape.rows + 1;
   const int page_count = shape.rows / shape_.page_rows + 1;
-  const std::size_t page_bytes = static_cast<std::size_t>(shape_.page_rows * row_stride_) * dtype_bytes(shape.dtype);
+  const auto page_bytes = static_cast<std::size_t>(row_bytes(shape.dtype, shape.piece, shape_.page_rows * row_stride_));
   buffer_ = poisoned_buffer(backend, page_bytes * page_count);
   for (const int place : shuffled(shape.placement, page_count)) {
     pages_.push_back(static_cast<std::byte*>(buffer_.data()) + place * page_bytes);
@@ -202,28 +225,29 @@ KeyRows DeviceRows::ref(int rows) const {
           .row_stride = row_stride_,
           .lane_stride = lane_stride_,
           .rows = rows,
-          .dtype = shape_.dtype};
+          .dtype = shape_.dtype,
+          .piece = shape_.piece};
 }
 
 KeyRows DeviceRows::lane_ref(int lane) const {
   lane_pages_ = pages_;
-  for (void*& page : lane_pages_) {
-    page = static_cast<std::byte*>(page) + lane * lane_stride_ * static_cast<std::int64_t>(dtype_bytes(shape_.dtype));
-  }
   KeyRows rows = ref(shape_.rows);
+  for (void*& page : lane_pages_) page = static_cast<std::byte*>(page) + rows.bytes(lane * lane_stride_);
   rows.pages = lane_pages_.data();
   return rows;
 }
 
 void DeviceRows::write_row(int row, int lane, std::span<const double> values) {
   expects(row < shape_.rows && std::cmp_equal(values.size(), shape_.width), "a written row exists");
-  backend_->write_rows(encode(values, shape_.dtype), lane_ref(lane), row, row + 1, shape_.width);
+  const KeyRows rows = lane_ref(lane);
+  backend_->write_rows(encode(values, rows), rows, row, row + 1, shape_.width);
 }
 
 std::vector<double> DeviceRows::row(int row, int lane) const {
-  std::vector<std::byte> bytes(static_cast<std::size_t>(shape_.width) * dtype_bytes(shape_.dtype));
-  backend_->read_rows(lane_ref(lane), row, row + 1, shape_.width, bytes);
-  return decode(bytes, shape_.dtype);
+  const KeyRows rows = lane_ref(lane);
+  std::vector<std::byte> bytes(static_cast<std::size_t>(rows.bytes(shape_.width)));
+  backend_->read_rows(rows, row, row + 1, shape_.width, bytes);
+  return decode(bytes, rows);
 }
 
 }  // namespace latte::testing

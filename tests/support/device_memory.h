@@ -61,6 +61,7 @@ class DeviceRows {
     int page_rows = 0;            ///< 0: one page holds all
     bool packed = false;          ///< no NaN between rows: row_stride is the lanes' widths
     std::uint64_t placement = 0;  ///< seed of the pages' order
+    CodedPiece piece = {};        ///< of Q8 rows; a lane is whole pieces
   };
 
   DeviceRows() = default;

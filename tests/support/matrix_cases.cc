@@ -125,7 +125,8 @@ OperationCase expand_case(const ExpandShape& shape) {
                                          .rows = end,
                                          .page_rows = 64,
                                          .packed = !shape.wide_latent,
-                                         .placement = 71});
+                                         .placement = 71,
+                                         .piece = {shape.r, shape.p}});
     for (int t = 0; t < end; ++t) state->latent.write_row(t, 0, random_row(72, t, shape.r + shape.p));
     state->w_uk = DeviceStack(backend, shape.weights, shape.heads, shape.n, shape.r, 73, weight_scale(shape.r));
     state->w_uv = DeviceStack(backend, shape.weights, shape.heads, shape.v, shape.r, 74, weight_scale(shape.r));
@@ -205,6 +206,11 @@ std::vector<OperationCase> matrix_cases() {
   }
   cases.push_back(expand_case({DType::kF32, DType::kBf16, 2, 48, 16, 20, 16, 3, 33}));
   cases.push_back(expand_case({DType::kBf16, DType::kF32, 2, 48, 16, 20, 16, 3, 33}));
+  for (const DType cache : {DType::kF16, DType::kQ8}) {
+    cases.push_back(expand_case({DType::kBf16, cache, 2, 77, 6, 20, 16, 3, 33}));
+    cases.push_back(expand_case({DType::kF32, cache, 4, 128, 32, 24, 12, 60, 200}));
+    cases.push_back(expand_case({DType::kF32, cache, 2, 64, 0, 24, 32, 1, 1, true}));
+  }
   return cases;
 }
 

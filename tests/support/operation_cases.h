@@ -35,7 +35,11 @@ struct OperationCase {
 
 /// "bf16", for the name of a case.
 inline std::string type_word(DType dtype) {
-  return dtype == DType::kBf16 ? "bf16" : dtype == DType::kQ8 ? "q8" : dtype == DType::kQ4 ? "q4" : "f32";
+  return dtype == DType::kBf16  ? "bf16"
+         : dtype == DType::kF16 ? "f16"
+         : dtype == DType::kQ8  ? "q8"
+         : dtype == DType::kQ4  ? "q4"
+                                : "f32";
 }
 
 /// Every case of every operation: tests and benchmarks of all devices run this one list.

@@ -112,7 +112,8 @@ OperationCase rope_case(RopeStyle style, int heads, int p, int rows) {
 }
 
 /// Whole rows are read back, so that a column beside the stored ones shows when it was touched.
-OperationCase store_case(DType dtype, int page_rows, int first_row, int first_col, int width, int rows) {
+OperationCase store_case(DType dtype, int page_rows, int first_row, int first_col, int width, int rows,
+                         CodedPiece piece = {}) {
   constexpr int kRowWidth = 160;
   const auto prepare = [=](Backend& backend, std::span<const int> row_numbers) {
     struct State {
@@ -122,9 +123,12 @@ OperationCase store_case(DType dtype, int page_rows, int first_row, int first_co
     auto state = std::make_shared<State>();
     const int count = static_cast<int>(row_numbers.size());
     state->x = activations(backend, row_numbers, width, 41, 3);
-    state->cache = DeviceRows(
-        backend,
-        {.dtype = dtype, .width = kRowWidth, .rows = first_row + count + 1, .page_rows = page_rows, .placement = 42});
+    state->cache = DeviceRows(backend, {.dtype = dtype,
+                                        .width = kRowWidth,
+                                        .rows = first_row + count + 1,
+                                        .page_rows = page_rows,
+                                        .placement = 42,
+                                        .piece = piece});
     return PreparedOperation{[=, &backend] {
                                backend.store_rows({state->x.ref(), state->cache.ref(first_row), first_row, first_col});
                              },
@@ -156,11 +160,17 @@ std::vector<OperationCase> row_cases() {
     cases.push_back(embed_case(dtype, 37, 33, 16));
     cases.push_back(embed_case(dtype, 128, 384, 5));
     cases.push_back(embed_case(dtype, 37, 33, 7, 12 / 0.178));
+  }
+  for (const DType dtype : {DType::kF32, DType::kBf16, DType::kF16}) {
     cases.push_back(store_case(dtype, 64, 60, 0, 128, 16));
     cases.push_back(store_case(dtype, 64, 63, 128, 32, 2));
     cases.push_back(store_case(dtype, 0, 0, 7, 13, 1));
     cases.push_back(store_case(dtype, 128, 100, 0, 160, 300));
   }
+  // One piece with rope behind it, and pieces of heads that no block fills.
+  cases.push_back(store_case(DType::kQ8, 64, 60, 0, 160, 16, {128, 32}));
+  cases.push_back(store_case(DType::kQ8, 128, 100, 0, 160, 300, {150, 10}));
+  cases.push_back(store_case(DType::kQ8, 0, 0, 80, 40, 2, {20, 0}));
   for (const int width : {1, 7, 128, 384, 1000}) cases.push_back(norm_case(width, 17, false, 2));
   cases.push_back(norm_case(384, 16, true, 1e-4));
   cases.push_back(norm_case(24, 3, false, 0));

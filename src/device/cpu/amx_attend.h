@@ -68,7 +68,7 @@ inline void amx_prepare_queries(const QueryRows& q, float* to) {
 /// A row of a lane, or no row: either type reads as 32 values of bf16 at a time.
 class RowOf {
  public:
-  RowOf(const LaneRows& rows, std::int64_t t, bool exists) : bf16_(rows.bf16) {
+  RowOf(const LaneRows& rows, std::int64_t t, bool exists) : bf16_(rows.type == RowType::kBf16) {
     if (!exists) return;
     const std::int64_t offset = t % rows.page_rows * rows.row_stride + rows.lane_offset;
     row_ = static_cast<const std::byte*>(rows.pages[t / rows.page_rows]) + offset * (bf16_ ? 2 : 4);
@@ -102,7 +102,7 @@ struct KeyBlock {
 };
 
 inline KeyBlock key_block(const LaneRows& keys, std::int64_t first, int count, int width, std::uint16_t* copy) {
-  const bool in_place = keys.bf16 && count == kKeyBlock && width % kTileDepth == 0 &&
+  const bool in_place = keys.type == RowType::kBf16 && count == kKeyBlock && width % kTileDepth == 0 &&
                         first % keys.page_rows + kKeyBlock <= keys.page_rows;
   if (in_place) return {RowOf(keys, first, true).bf16(), keys.row_stride};
   const std::int64_t depths = tiles_of_depth(width);

@@ -4,24 +4,16 @@
 
 #include "device/cpu/cpu_backend.h"
 #include "device/cpu/fold.h"
+#include "device/cpu/lane_rows.h"
 
 // Attention over a list of chunks: one task per (sequence, slot, lane, group of packed rows).
 
 namespace latte {
 namespace {
 
-LaneRows lane_rows(const KeyRows& rows, int lane) {
-  expects(rows.dtype == DType::kF32 || rows.dtype == DType::kBf16, "keys and values on cpu are F32 or BF16");
-  return {.pages = rows.pages,
-          .page_rows = rows.page_rows,
-          .row_stride = rows.row_stride,
-          .lane_offset = rows.first_col + lane * rows.lane_stride,
-          .bf16 = rows.dtype == DType::kBf16};
-}
-
 bool same_rows(const KeyRows& a, const KeyRows& b) {
   return a.pages == b.pages && a.page_rows == b.page_rows && a.row_stride == b.row_stride &&
-         a.lane_stride == b.lane_stride && a.first_col == b.first_col && a.dtype == b.dtype;
+         a.lane_stride == b.lane_stride && a.first_col == b.first_col && a.dtype == b.dtype && a.piece == b.piece;
 }
 
 /// Cached rows of F32 keep what they hold; those of a workspace are activations.

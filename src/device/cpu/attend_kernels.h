@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "device/cpu/cached_row_kernels.h"
 #include "device/cpu/kernel_table.h"
 #include "device/cpu/row_kernels.h"
 
@@ -180,10 +181,9 @@ void value_block(const float* p, int p_stride, const float* const* values, int v
 }
 
 /// Pointers to `count` rows from row `first` on, `width` columns each, as f32: in place when they are f32, else
-/// expanded into `scratch`.
+/// made f32 in `scratch`.
 template <class S>
 void point_to_rows(const LaneRows& from, std::int64_t first, int count, int width, float* scratch, const float** rows) {
-  constexpr int kWidth = S::kWidth;
   const int stride = (width + 15) / 16 * 16;
   std::int64_t page = first / from.page_rows;
   std::int64_t row = first % from.page_rows;
@@ -193,17 +193,13 @@ void point_to_rows(const LaneRows& from, std::int64_t first, int count, int widt
       row = 0;
     }
     const void* start = from.pages[page];
-    const std::int64_t offset = row * from.row_stride + from.lane_offset;
-    if (!from.bf16) {
-      rows[t] = static_cast<const float*>(start) + offset;
+    if (from.type == RowType::kF32) {
+      rows[t] = static_cast<const float*>(start) + row * from.row_stride + from.lane_offset;
       continue;
     }
-    const std::uint16_t* bits = static_cast<const std::uint16_t*>(start) + offset;
     float* to = scratch + t * stride;
     rows[t] = to;
-    int k = 0;
-    for (; k + kWidth <= width; k += kWidth) S::store(to + k, S::load(bits + k));
-    if (k < width) S::store_first(to + k, S::load_first(bits + k, width - k), width - k);
+    widen_row<S>(from, start, row, width, to);
   }
 }
 

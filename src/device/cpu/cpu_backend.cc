@@ -28,7 +28,7 @@ CpuBackend::CpuBackend(const KernelTable& kernels, std::unique_ptr<ThreadPool> p
             .threads = pool->threads(),
             .activation = DType::kF32,
             .products = round_activations ? DType::kBf16 : DType::kF32,
-            .cache_dtypes = {DType::kBf16, DType::kF32}},
+            .cache_dtypes = {DType::kBf16, DType::kF32, DType::kF16, DType::kQ8}},
       kernels_(kernels),
       pool_(std::move(pool)),
       round_activations_(round_activations),
@@ -88,14 +88,14 @@ void CpuBackend::copy(ConstMatRef from, MatRef to) {
 }
 
 void CpuBackend::read_rows(const KeyRows& rows, int begin, int end, int width, std::span<std::byte> to) {
-  const std::size_t bytes = static_cast<std::size_t>(width) * dtype_bytes(rows.dtype);
+  const auto bytes = static_cast<std::size_t>(rows.bytes(width));
   expects(begin <= end && to.size() == bytes * static_cast<std::size_t>(end - begin), "the span holds the rows read");
   std::byte* at = to.data();
   for (int t = begin; t < end; ++t, at += bytes) std::memcpy(at, row_bytes(rows, t, width), bytes);
 }
 
 void CpuBackend::write_rows(std::span<const std::byte> from, const KeyRows& rows, int begin, int end, int width) {
-  const std::size_t bytes = static_cast<std::size_t>(width) * dtype_bytes(rows.dtype);
+  const auto bytes = static_cast<std::size_t>(rows.bytes(width));
   expects(begin <= end && from.size() == bytes * static_cast<std::size_t>(end - begin),
           "the span holds the rows written");
   const std::byte* at = from.data();

@@ -21,9 +21,9 @@ struct CpuOptions {
   DType compute = DType::kF32;
 };
 
-/// The processor. Activations are F32; weights F32, BF16, Q8 or Q4 (those per head F32 or BF16); cached rows BF16 or
-/// F32; partials F32. The instruction set is chosen once at open; within one, equal inputs give equal bits whatever the
-/// thread count.
+/// The processor. Activations are F32; weights F32, BF16, Q8 or Q4 (those per head F32 or BF16); cached rows BF16, F32,
+/// F16 or Q8; partials F32. The instruction set is chosen once at open; within one, equal inputs give equal bits
+/// whatever the thread count.
 class CpuBackend final : public Backend {
  public:
   /// Errors: an instruction set the processor lacks, an impossible thread count, a compute type other than F32 or BF16.

@@ -5,8 +5,21 @@
 #include "base/fail.h"
 #include "device/cpu/amx_permission.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 namespace latte {
 namespace {
+
+#if defined(__x86_64__)
+/// Conversions of halves, which one of the compilers' feature tests does not know.
+bool processor_has_f16c() {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  constexpr unsigned kF16c = 1u << 29;
+  return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & kF16c) != 0;
+}
+#endif
 
 struct InstructionSet {
   std::string_view name;
@@ -26,7 +39,7 @@ struct InstructionSet {
 /// word includes that the system saves the wide registers.
 std::array<InstructionSet, 7> instruction_sets() {
 #if defined(__x86_64__)
-  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && processor_has_f16c();
   const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
   const bool avx512_vnni = avx512 && __builtin_cpu_supports("avx512vnni");

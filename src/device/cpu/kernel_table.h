@@ -4,6 +4,7 @@
 
 #include "plan/kv_chunk.h"
 #include "tensor/grouped.h"
+#include "tensor/row_format.h"
 
 // What the CPU backend asks of an instruction set. Kernels get raw pointers only: a translation unit compiled for one
 // instruction set must not emit inline functions that another unit might be linked against.
@@ -88,13 +89,20 @@ struct RowSumPanel {
   std::int64_t k = 0;
 };
 
-/// Rows of keys or values of one lane: row t lies at pages[t / page_rows] + (t % page_rows) * row_stride + lane_offset.
+/// How cached rows are stored.
+enum class RowType : std::uint8_t { kF32, kBf16, kF16, kQ8 };
+
+/// Rows of keys or values of one lane: row t lies at pages[t / page_rows] + (t % page_rows) * row_stride + lane_offset,
+/// in elements; in bytes where the type is kQ8.
 struct LaneRows {
   void* const* pages = nullptr;
   std::int64_t page_rows = 1;
   std::int64_t row_stride = 0;
   std::int64_t lane_offset = 0;
-  bool bf16 = false;
+  RowType type = RowType::kF32;
+  int coded = 0;     ///< kQ8: columns that are codes; scales lie first, then (tensor/row_format.h)
+  int exact_at = 0;  ///< bytes to the bf16 columns behind them
+  int codes_at = 0;  ///< bytes to the codes
 };
 
 /// Packed rows of a group as they come: F32 [rows, key_width].
@@ -166,6 +174,8 @@ struct KernelTable {
   /// Packed rows as attend_leaf reads them: [key_width, rows] per vector pair, padded lanes 0. `to` holds query_floats.
   void (*prepare_queries)(const QueryRows& q, float* to);
   void (*attend_leaf)(const LeafArgs& args);
+  /// to[i, :] = the first `width` columns of row first + i as floats, `count` rows without gaps.
+  void (*widen_rows)(const LaneRows& from, std::int64_t first, int count, int width, float* to);
   /// into = a_weight * into + b_weight * b, rounded as every merge of two states is.
   void (*combine)(float* into, const float* b, float a_weight, float b_weight, std::int64_t n);
   /// y = x / sqrt(mean(x^2) + eps) * weight; y may be x.

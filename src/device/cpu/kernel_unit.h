@@ -1,6 +1,7 @@
 #pragma once
 
 #include "device/cpu/attend_kernels.h"
+#include "device/cpu/cached_row_kernels.h"
 #include "device/cpu/grouped_kernels.h"
 #include "device/cpu/kernel_table.h"
 #include "device/cpu/product_kernels.h"
@@ -25,6 +26,7 @@ constexpr KernelTable kernel_table(const char* isa) {
           .wide_product = nullptr,
           .prepare_queries = &prepare_queries<S>,
           .attend_leaf = &attend_leaf<S>,
+          .widen_rows = &widen_rows<S>,
           .combine = &combine<S>,
           .rms_norm = &rms_norm<S>,
           .add_scaled = &add_scaled<S>};

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "device/cpu/cpu_backend.h"
+#include "device/cpu/lane_rows.h"
 #include "tensor/grouped.h"
 #include "tensor/half.h"
 
@@ -170,7 +171,6 @@ void CpuBackend::expand_latent(const ExpandArgs& args) {
   expects(uk.dtype == uv.dtype && uk.count == uv.count && uk.cols == uv.cols, "both expansions read the same latent");
   expects(args.keys.dtype == DType::kF32 && args.values.dtype == DType::kF32,
           "expanded keys and values on cpu are F32");
-  expects(args.latent.dtype == DType::kF32 || args.latent.dtype == DType::kBf16, "cached rows on cpu are F32 or BF16");
   expects(args.begin >= 0 && args.begin <= args.end && args.end <= args.latent.rows, "expanded rows exist");
   const std::int64_t rows = args.end - args.begin;
   const std::int64_t r = uk.cols;
@@ -180,14 +180,9 @@ void CpuBackend::expand_latent(const ExpandArgs& args) {
           "latent rows hold c [r] and k_pe [p], keys n + p columns");
   if (rows == 0) return;
   auto* latent = latent_.get<float>(rows * (r + p));
+  const LaneRows cached = lane_rows(args.latent, 0);
   for_rows(rows, r + p, [&](std::int64_t i, int) {
-    const void* row = args.latent.row(args.begin + i);
-    float* to = latent + i * (r + p);
-    if (args.latent.dtype == DType::kF32) {
-      std::memcpy(to, row, static_cast<std::size_t>(r + p) * sizeof(float));
-    } else {
-      for (std::int64_t j = 0; j < r + p; ++j) to[j] = to_float(static_cast<const bf16*>(row)[j]);
-    }
+    kernels_.widen_rows(cached, args.begin + i, 1, static_cast<int>(r + p), latent + i * (r + p));
   });
   const bool round = rounds(uk.dtype);
   const std::uint16_t* latent_bf16 = round ? rounded(latent, r + p, rows, r) : nullptr;

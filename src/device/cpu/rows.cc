@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "device/cpu/cpu_backend.h"
+#include "device/cpu/lane_rows.h"
 #include "tensor/half.h"
 
 // Operations on single rows: embedding, norm, rope, and writing the cache.
@@ -24,6 +25,21 @@ void rotate_half_split(float* x, const float* cos, const float* sin, std::int64_
     const float b = x[i + half];
     x[i] = a * cos[i] - b * sin[i];
     x[i + half] = a * sin[i] + b * cos[i];
+  }
+}
+
+/// Writes columns as elements or pieces of `rows`.
+void store_columns(std::span<const float> x, const KeyRows& rows, std::byte* to) {
+  if (rows.dtype == DType::kF32) {
+    std::memcpy(to, x.data(), x.size_bytes());
+  } else if (rows.dtype == DType::kBf16) {
+    std::transform(x.begin(), x.end(), reinterpret_cast<bf16*>(to), to_bf16);
+  } else if (rows.dtype == DType::kF16) {
+    std::transform(x.begin(), x.end(), reinterpret_cast<f16*>(to), to_f16);
+  } else {
+    const auto width = static_cast<std::size_t>(rows.piece.width());
+    const auto bytes = static_cast<std::size_t>(rows.piece.bytes());
+    for (; !x.empty(); x = x.subspan(width), to += bytes) write_piece(x.first(width), rows.piece, {to, bytes});
   }
 }
 
@@ -79,16 +95,12 @@ void CpuBackend::rope(const RopeArgs& args) {
 
 void CpuBackend::store_rows(const StoreRowsArgs& args) {
   expects(args.x.dtype == DType::kF32, "activations on cpu are F32");
-  expects(args.rows.dtype == DType::kF32 || args.rows.dtype == DType::kBf16, "cached rows on cpu are F32 or BF16");
+  expects(is_cached_type(args.rows.dtype), "cached rows on cpu are F32, BF16, F16 or Q8");
   const MatView<const float> x = typed<const float>(args.x);
+  const std::int64_t first_byte = args.rows.bytes(args.first_col);
   for_rows(x.rows, x.cols, [&](std::int64_t i, int) {
-    void* row = args.rows.row(args.first_row + i);
-    if (args.rows.dtype == DType::kF32) {
-      std::memcpy(static_cast<float*>(row) + args.first_col, x.row(i),
-                  static_cast<std::size_t>(x.cols) * sizeof(float));
-    } else {
-      std::transform(x.row(i), x.row(i) + x.cols, static_cast<bf16*>(row) + args.first_col, to_bf16);
-    }
+    std::byte* to = static_cast<std::byte*>(args.rows.row(args.first_row + i)) + first_byte;
+    store_columns({x.row(i), static_cast<std::size_t>(x.cols)}, args.rows, to);
   });
 }
 

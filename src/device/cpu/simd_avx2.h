@@ -30,6 +30,12 @@ struct Avx2 {
     for (int i = 0; i < n; ++i) padded[i] = p[i];
     return load(padded);
   }
+  static Vec load_f16(const std::uint16_t* p) {
+    return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  }
+  static Vec load_codes(const std::int8_t* p) {
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
+  }
   static void store(float* p, Vec v) { _mm256_storeu_ps(p, v); }
   static void store_first(float* p, Vec v, int n) { _mm256_maskstore_ps(p, first(n), v); }
   static Vec fma(Vec a, Vec b, Vec c) { return _mm256_fmadd_ps(a, b, c); }

@@ -32,6 +32,12 @@ struct Avx512 {
   static Vec load(const std::uint16_t* p) { return widen(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))); }
   static Vec load_first(const float* p, int n) { return _mm512_maskz_loadu_ps(first(n), p); }
   static Vec load_first(const std::uint16_t* p, int n) { return widen(_mm256_maskz_loadu_epi16(first(n), p)); }
+  static Vec load_f16(const std::uint16_t* p) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  }
+  static Vec load_codes(const std::int8_t* p) {
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+  }
   static void store(float* p, Vec v) { _mm512_storeu_ps(p, v); }
   static void store_first(float* p, Vec v, int n) { _mm512_mask_storeu_ps(p, first(n), v); }
   static Vec fma(Vec a, Vec b, Vec c) { return _mm512_fmadd_ps(a, b, c); }

@@ -27,6 +27,13 @@ struct Neon {
     for (int i = 0; i < n; ++i) padded[i] = p[i];
     return load(padded);
   }
+  static Vec load_f16(const std::uint16_t* p) { return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p))); }
+  static Vec load_codes(const std::int8_t* p) {
+    std::int32_t four;
+    __builtin_memcpy(&four, p, sizeof(four));
+    const int16x8_t wide = vmovl_s8(vreinterpret_s8_s32(vdup_n_s32(four)));
+    return vcvtq_f32_s32(vmovl_s16(vget_low_s16(wide)));
+  }
   static void store(float* p, Vec v) { vst1q_f32(p, v); }
   static void store_first(float* p, Vec v, int n) {
     float padded[kWidth];

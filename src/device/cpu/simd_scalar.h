@@ -26,6 +26,10 @@ struct Scalar {
     for (int i = 0; i < n; ++i) padded[i] = p[i];
     return load(padded);
   }
+  static Vec load_f16(const std::uint16_t* p) { return Vec{half(p[0]), half(p[1]), half(p[2]), half(p[3])}; }
+  static Vec load_codes(const std::int8_t* p) {
+    return Vec{static_cast<float>(p[0]), static_cast<float>(p[1]), static_cast<float>(p[2]), static_cast<float>(p[3])};
+  }
   static void store(float* p, Vec v) {
     for (int i = 0; i < kWidth; ++i) p[i] = v[i];
   }
@@ -55,6 +59,15 @@ struct Scalar {
   static void prefetch(const void*) {}
 
  private:
+  /// IEEE binary16: its exponent and mantissa moved into place and scaled by what the two biases differ; infinity and
+  /// NaN take the greatest exponent.
+  static float half(std::uint16_t bits) {
+    const std::uint32_t magnitude = (bits & 0x7fffu) << 13;
+    const float scaled = __builtin_bit_cast(float, magnitude) * 0x1p112f;
+    const std::uint32_t finite = __builtin_bit_cast(std::uint32_t, scaled);
+    const std::uint32_t sign = (bits & 0x8000u) << 16;
+    return __builtin_bit_cast(float, sign | (magnitude < 0x0f800000u ? finite : magnitude | 0x7f800000u));
+  }
   static float expand(std::uint16_t bits) { return __builtin_bit_cast(float, static_cast<std::uint32_t>(bits) << 16); }
 };
 

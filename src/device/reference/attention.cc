@@ -19,7 +19,7 @@ class Tile {
   void take(const KeyRows& rows, std::int64_t lane, std::int64_t begin, std::int64_t end, int width) {
     values_.resize(static_cast<std::size_t>((end - begin) * width));
     for (std::int64_t t = begin; t < end; ++t) {
-      read_doubles(rows.row(t, lane), rows.dtype, width, values_.data() + (t - begin) * width);
+      read_cached(rows, t, lane, width, values_.data() + (t - begin) * width);
     }
     matrix_ = {values_.data(), DType::kF64, end - begin, width, width};
   }

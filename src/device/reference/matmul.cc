@@ -147,11 +147,11 @@ void expand_latent(const ExpandArgs& args) {
   expects(args.begin >= 0 && rows >= 0 && args.end <= args.latent.rows, "expanded rows exist in the cache");
   std::vector<double> c_ir(static_cast<std::size_t>(rows * r));
   std::vector<double> k_pe_ip(static_cast<std::size_t>(rows * p));
-  const auto latent_bytes = static_cast<std::int64_t>(dtype_bytes(args.latent.dtype));
+  std::vector<double> latent(static_cast<std::size_t>(r + p));
   for (std::int64_t i = 0; i < rows; ++i) {
-    const auto* row = static_cast<const std::byte*>(args.latent.row(args.begin + i));
-    read_doubles(row, args.latent.dtype, r, c_ir.data() + i * r);
-    read_doubles(row + r * latent_bytes, args.latent.dtype, p, k_pe_ip.data() + i * p);
+    read_cached(args.latent, args.begin + i, 0, r + p, latent.data());
+    std::copy_n(latent.begin(), r, c_ir.begin() + i * r);
+    std::copy_n(latent.begin() + r, p, k_pe_ip.begin() + i * p);
   }
   const auto key_bytes = static_cast<std::int64_t>(dtype_bytes(args.keys.dtype));
   for_blocks(heads, 1, operations(rows, heads * (n + args.w_uv_Hvr.rows), r), [&](std::int64_t h, std::int64_t) {

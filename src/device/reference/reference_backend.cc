@@ -24,7 +24,7 @@ class ReferenceBackend final : public Backend {
               .isa = "double",
               .threads = reference::thread_count(),
               .activation = DType::kF64,
-              .cache_dtypes = {DType::kF64, DType::kF32, DType::kBf16, DType::kF16}} {}
+              .cache_dtypes = {DType::kF64, DType::kF32, DType::kBf16, DType::kF16, DType::kQ8}} {}
 
   const BackendInfo& info() const override { return info_; }
 
@@ -65,14 +65,14 @@ class ReferenceBackend final : public Backend {
   }
 
   void read_rows(const KeyRows& rows, int begin, int end, int width, std::span<std::byte> to) override {
-    const std::size_t row_bytes = static_cast<std::size_t>(width) * dtype_bytes(rows.dtype);
+    const auto row_bytes = static_cast<std::size_t>(rows.bytes(width));
     expects(begin <= end && to.size() == row_bytes * static_cast<std::size_t>(end - begin),
             "read_rows fills the bytes");
     for (int t = begin; t < end; ++t) std::memcpy(to.data() + row_bytes * (t - begin), rows.row(t), row_bytes);
   }
 
   void write_rows(std::span<const std::byte> from, const KeyRows& rows, int begin, int end, int width) override {
-    const std::size_t row_bytes = static_cast<std::size_t>(width) * dtype_bytes(rows.dtype);
+    const auto row_bytes = static_cast<std::size_t>(rows.bytes(width));
     expects(begin <= end && from.size() == row_bytes * static_cast<std::size_t>(end - begin),
             "write_rows uses the bytes");
     for (int t = begin; t < end; ++t) std::memcpy(rows.row(t), from.data() + row_bytes * (t - begin), row_bytes);

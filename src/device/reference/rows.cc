@@ -56,11 +56,8 @@ void rope(const RopeArgs& args) {
 }
 
 void store_rows(const StoreRowsArgs& args) {
-  const auto element_bytes = static_cast<std::int64_t>(dtype_bytes(args.rows.dtype));
-  for (std::int64_t l = 0; l < args.x.rows; ++l) {
-    auto* row = static_cast<std::byte*>(args.rows.row(args.first_row + l));
-    write_doubles(double_row(args.x, l), args.x.cols, row + args.first_col * element_bytes, args.rows.dtype);
-  }
+  for (std::int64_t l = 0; l < args.x.rows; ++l)
+    write_cached(double_row(args.x, l), args.x.cols, args.rows, args.first_row + l, args.first_col);
 }
 
 }  // namespace latte::reference
