@@ -307,6 +307,8 @@ TEST(BenchAttention, RunsOnTheReferenceAndInF32) {
 
 TEST(BenchAttention, RowsOfEveryTypeAreWhatIsMoved) {
   BenchRequest request = family_request();
+  request.verify_rows = {1};
+  request.depths = {0};
   for (const auto& [type, bytes] : {std::pair(CacheType::kQ8, 4 + 2 * 16 + 32), std::pair(CacheType::kF16, 2 * 48)}) {
     request.engine.cache = type;
     const Result<BenchReport> report = measure_attention(request);

@@ -74,7 +74,7 @@ TEST_F(GqaSession, RowsOfCodesAndHalvesSpeculateAndRewind) {
     const Engine engine = open_or_die(coded);
     EXPECT_EQ(engine.info().cache_bytes_per_token, bytes * 3 * 2 * 2);
     Session plain = session_or_die(engine), drafting = session_or_die(engine, SpecType::kLookup);
-    const std::vector<TokenId> expected = run(plain, greedy(40)).ids;
+    const std::vector<int> expected = run(plain, greedy(40)).ids;
     EXPECT_EQ(run(drafting, greedy(40)).ids, expected);
     ASSERT_TRUE(plain.rewind_to(10).ok());
     EXPECT_EQ(run(plain, greedy(40)).ids, expected);

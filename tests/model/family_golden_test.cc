@@ -213,7 +213,7 @@ TEST_P(FamilyGolden, MtpLayerKeepsOneLayerOfRows) {
   const MtpSequence mtp(*model_, *backend_, options, main.scratch());
   EXPECT_EQ(main.cache().layers(), model_->config.layers);
   EXPECT_EQ(mtp.cache().layers(), 1) << "the target's rows are not held twice";
-  EXPECT_EQ(mtp.cache().width(), main.cache().width());
+  EXPECT_EQ(mtp.cache().row(), main.cache().row());
 }
 
 TEST_P(FamilyGolden, LaterTokensDoNotReachEarlierRows) {
