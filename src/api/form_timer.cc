@@ -51,7 +51,10 @@ FormSlices FormTimer::slices(int rows, int cached, double macs) const {
     const int wanted = static_cast<int>(std::min<double>(macs / static_cast<double>(head_macs), geometry_.heads));
     return std::min(geometry_.heads, (std::max(least, wanted) + threads - 1) / threads * threads);
   };
-  return {.absorbed = cut(absorbed_macs(geometry_, step), std::max(threads, (kPackedRows + rows - 1) / rows)),
+  StepPlan plan;
+  plan_step(geometry_, cached - rows, rows, Role::kPrompt, MlaPath::kAbsorbed, plan);
+  const int queries = plan.max_call_queries();
+  return {.absorbed = cut(absorbed_macs(geometry_, step), std::max(threads, (kPackedRows + queries - 1) / queries)),
           .materialised = cut(materialised_macs(geometry_, step), 2 * threads)};
 }
 
@@ -65,11 +68,11 @@ double FormTimer::expected_seconds(int rows, int cached, FormSlices heads, const
 Result<double> FormTimer::turn(MlaPath form, int rows, int cached, int heads) {
   Memory& m = *memory_;
   const DType activation = backend_.info().activation;
-  MlaGeometry sliced = geometry_;
-  sliced.heads = heads;
   m.slice = m.weights.layers.front().attention;
   m.slice.w_uk.count = m.slice.w_uv.count = heads;
-  plan_step(sliced, cached - rows, rows, Role::kPrompt, form, m.plan);
+  // The calls are those of all heads, each with fewer packed rows.
+  plan_step(geometry_, cached - rows, rows, Role::kPrompt, form, m.plan);
+  m.plan.geometry.heads = heads;
   BufferCarver size(nullptr);
   AttentionBuffers::carve(size, m.plan, 0, activation);
   if (size.used() > m.buffer.bytes()) {

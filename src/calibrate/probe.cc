@@ -130,8 +130,11 @@ Probe first_probe(const MlaGeometry& g, int threads) {
 std::vector<Probe> probe_list(const MlaGeometry& g, int threads, double macs) {
   std::vector<Probe> probes = small_probes(g, threads);
   probes.push_back(expand_probe(g, threads, 2 * macs));
+  // Every call folds its own queries, so that no fold has more rows than a call.
+  const int most_folded = std::min(call_queries(g), kMostFoldRows);
   for (const int rows : kProfileRows)
-    if (rows <= kMostFoldRows) probes.push_back(fold_probe(g, threads, macs, rows));
+    if (rows < most_folded) probes.push_back(fold_probe(g, threads, macs, rows));
+  probes.push_back(fold_probe(g, threads, macs, most_folded));
   const int most = std::min(call_queries(g), kCoreKeys / 4);
   for (const int rows : kProfileRows)
     if (rows < most) probes.push_back(core_probe(g, threads, macs, Part::kAbsorbedCore, rows));
