@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "svg.h"
+
 namespace latte::cli {
 namespace {
 
@@ -225,35 +227,14 @@ std::string md_text(const BenchReport& report) {
   return text;
 }
 
-std::string xml(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '&') {
-      out += "&amp;";
-    } else if (c == '<') {
-      out += "&lt;";
-    } else if (c == '>') {
-      out += "&gt;";
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
-
 /// Bars of tokens per second, whiskers of one standard deviation.
 std::string svg_text(const BenchReport& report) {
   constexpr int kLabel = 260, kBar = 480, kLine = 24, kTop = 56;
   double most = 1e-9;
   for (const BenchRow& row : report.rows) most = std::max(most, row.tokens_per_second + row.tokens_per_second_sd);
   const int height = kTop + kLine * static_cast<int>(report.rows.size()) + 16;
-  std::string text = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" "
-      "font-family=\"sans-serif\" font-size=\"13\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
-      "<text x=\"12\" y=\"22\" font-size=\"15\">{2}: tokens per second</text>\n"
-      "<text x=\"12\" y=\"42\" fill=\"#666\">{3}, {4} threads, {5}</text>\n",
-      kLabel + kBar + 140, height, xml(model_of(report)), xml(backend_of(report)), report.threads,
-      xml(report.processor));
+  std::string text = svg_begin(kLabel + kBar + 140, height, model_of(report) + ": tokens per second",
+                               fmt::format("{}, {} threads, {}", backend_of(report), report.threads, report.processor));
   for (std::size_t i = 0; i < report.rows.size(); ++i) {
     const BenchRow& row = report.rows[i];
     const int y = kTop + kLine * static_cast<int>(i);
@@ -267,7 +248,7 @@ std::string svg_text(const BenchReport& report) {
         y + 8, spread + std::min(width, spread), kLabel + width + spread + 8, y + 13, row.tokens_per_second,
         row.tokens_per_second_sd);
   }
-  return text + "</svg>\n";
+  return text + svg_end();
 }
 
 }  // namespace

@@ -14,6 +14,7 @@ int run_eval(const Arguments& arguments);
 int run_plan(const Arguments& arguments);
 int run_inspect(const Arguments& arguments);
 int run_bench(const Arguments& arguments);
+int run_tune(const Arguments& arguments);
 int run_doctor(const Arguments& arguments);
 int run_tokenize(const Arguments& arguments);
 int run_detokenize(const Arguments& arguments);

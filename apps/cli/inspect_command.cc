@@ -72,7 +72,7 @@ std::string inspect_text(const InspectReport& report) {
 int run_inspect(const Arguments& arguments) {
   if (!arguments.has("--model")) return misused("no model, expected latte inspect -m DIR");
   ProgressLine progress(arguments);
-  const Result<Engine> engine = open_engine(arguments, progress);
+  const Result<Engine> engine = open_engine(arguments, progress, false);
   if (!engine.ok()) return failed(engine.error());
   progress.show("measuring the MTP layer");
   const Result<InspectReport> report = inspect(*engine);

@@ -35,6 +35,8 @@ int run_command(Command command, const Arguments& arguments) {
       return run_inspect(arguments);
     case Command::kBench:
       return run_bench(arguments);
+    case Command::kTune:
+      return run_tune(arguments);
     case Command::kDoctor:
       return run_doctor(arguments);
     case Command::kTokenize:
@@ -58,7 +60,6 @@ struct Planned {
 
 constexpr Planned kPlanned[] = {
     {"serve", "latte chat --json answers a line at a time on standard input and output"},
-    {"tune", "latte generate tells of each run what speculation gained, and --num-draft-tokens sets it"},
     {"quantize", "--quantize q8 or q4 makes the matrices so each time a model is opened"},
 };
 

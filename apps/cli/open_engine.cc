@@ -56,12 +56,14 @@ Result<EngineOptions> engine_options(const Arguments& arguments) {
       .path = *path,
       .numerics = *numerics,
       .quantize = *quantize,
+      .calibration = arguments.flag("--no-calibration") ? Calibration::kOff : Calibration::kMeasure,
   };
 }
 
-Result<Engine> open_engine(const Arguments& arguments, ProgressLine& progress) {
-  const Result<EngineOptions> options = engine_options(arguments);
+Result<Engine> open_engine(const Arguments& arguments, ProgressLine& progress, bool measures) {
+  Result<EngineOptions> options = engine_options(arguments);
   if (!options.ok()) return options.error();
+  if (!measures) options->calibration = std::min(options->calibration, Calibration::kStored);
   Result<Engine> engine =
       Engine::open(*options, [&progress](std::string_view stage) { progress.show("loading: " + std::string(stage)); });
   progress.clear();

@@ -23,7 +23,9 @@ constexpr CommandSet kTextTools = only(Command::kTokenize) | only(Command::kDeto
 constexpr CommandSet kGenerate = only(Command::kGenerate);
 constexpr CommandSet kLogits = only(Command::kLogits);
 constexpr CommandSet kPlan = only(Command::kPlan);
-constexpr CommandSet kAll = kOpens | kTextTools | kPlan;
+constexpr CommandSet kTune = only(Command::kTune);
+constexpr CommandSet kMeasured = kOpens | kPlan | kTune;
+constexpr CommandSet kAll = kMeasured | kTextTools;
 
 constexpr double kMostRows = 1 << 30;
 constexpr double kSmallest = std::numeric_limits<double>::min();
@@ -42,6 +44,7 @@ constexpr std::array kCommands = {
     CommandSpec{Command::kPlan, "plan", "what the arithmetic says: cache bytes, weights, which form when"},
     CommandSpec{Command::kInspect, "inspect", "what a model folder holds and what is used of it"},
     CommandSpec{Command::kBench, "bench", "how fast a model reads, writes and verifies, against this machine's memory"},
+    CommandSpec{Command::kTune, "tune", "measure what chooses between the forms of the attention on this machine"},
     CommandSpec{Command::kDoctor, "doctor", "what this machine has, how fast it is and what is missing"},
     CommandSpec{Command::kTokenize, "tokenize", "ids of a text"},
     CommandSpec{Command::kDetokenize, "detokenize", "text of ids"},
@@ -55,7 +58,7 @@ constexpr std::array kOptions = {
     OptionSpec{"--model", "-m", kText, "DIR|NAME",
                "model folder or a file in it, the name of an embedded model, or org/name in the Hugging Face cache",
                kAll},
-    OptionSpec{"--config", "", kText, "FILE", "a config.json instead of a model folder", kPlan | kBench},
+    OptionSpec{"--config", "", kText, "FILE", "a config.json instead of a model folder", kPlan | kBench | kTune},
 
     OptionSpec{"--prompt", "-p", kText, "TEXT", "the text", kGenerate | only(Command::kTokenize)},
     OptionSpec{
@@ -148,32 +151,43 @@ constexpr std::array kOptions = {
                "tokens a session may hold, 0: the model's length (plan: the length to size the cache for)",
                kSessions | kPlan, 0, kMostRows},
     OptionSpec{"--threads", "-t", kInteger, "N", "threads, 0: the physical cores this process may use",
-               kOpens | kDoctor, 0, 1024},
+               kMeasured | kDoctor, 0, 1024},
     OptionSpec{"--threads-batch", "-tb", kInteger, "N",
                "threads for prompt steps; there is one pool, which gets the larger of this and --threads", kOpens, 0,
                1024},
     OptionSpec{"--device", "-dev", kChoice, "auto|cpu|reference|cuda|mlx",
-               "where to compute (default auto); cuda and mlx are refused by name until they are there", kOpens},
+               "where to compute (default auto); cuda and mlx are refused by name until they are there", kMeasured},
     OptionSpec{"--isa", "", kChoice, "auto|scalar|avx2|avx512|avx512_bf16|avx512_vnni|amx|neon",
                "instruction set of the cpu device; what this build or processor lacks is refused by name",
-               kOpens | kDoctor},
+               kMeasured | kDoctor},
     OptionSpec{"--dtype", "", kChoice, "auto|f32|bf16",
-               "what to compute in (auto: f32 for an f32 checkpoint, else bf16)", kOpens},
+               "what to compute in (auto: f32 for an f32 checkpoint, else bf16)", kMeasured},
     OptionSpec{"--quantize", "", kChoice, "none|q8|q4|q4:q8-attn",
                "what matrices become at load: groups of 8 or 4 bits (default none)", kOpens},
     OptionSpec{
         "--cache-type", "-ctk --cache-type-k", kChoice, "auto|bf16|f32|f16|q8|q8_0|fp8",
         "what cached rows are stored as (auto: f32 where f32 is computed in, else bf16); fp8 is refused by name until "
         "it is there",
-        kOpens | kPlan},
-    OptionSpec{"--kv-bits", "", kChoice, "8|16|32", "the same by width: q8, bf16, f32", kOpens | kPlan},
+        kMeasured},
+    OptionSpec{"--kv-bits", "", kChoice, "8|16|32", "the same by width: q8, bf16, f32", kMeasured},
     OptionSpec{"--mla-path", "", kChoice, "auto|absorbed|materialised|formula",
                "form of the attention; forcing one is a diagnostic", kOpens | kPlan},
+    OptionSpec{"--no-calibration", "", kFlag, "",
+               "choose the form of prompt steps by the formula alone: no stored profile is read, nothing is measured",
+               kOpens | kPlan},
     OptionSpec{"--numerics", "", kChoice, "fast|pinned", "promise for prompts (default fast)", kOpens},
 
     OptionSpec{"--new", "", kInteger, "L", "decide one step: its new rows", kPlan, 1, kMostRows},
     OptionSpec{"--cached", "", kInteger, "T", "decide one step: cached rows, the new ones included", kPlan, 1,
                kMostRows},
+
+    OptionSpec{"--plot", "", kText, "FILE", "draw the crossover over T, by formula and by profile, as SVG", kPlan},
+    OptionSpec{"--crossover", "", kFlag, "",
+               "measure both forms, store the profile, and show what the choice by formula and by profile costs",
+               kTune},
+    OptionSpec{"--seconds", "", kReal, "X",
+               "about how long timing the grid of L and T may take (default 60; 0: the profile alone)", kTune, 0,
+               86400},
 
     OptionSpec{"--special", "", kFlag, "", "special tokens written in the text match", only(Command::kTokenize)},
     OptionSpec{"--bos", "", kFlag, "", "begin with the BOS token", only(Command::kTokenize)},
@@ -184,13 +198,13 @@ constexpr std::array kOptions = {
                kChat},
 
     OptionSpec{"--json", "", kFlag, "", "print one JSON value (chat: one a turn and command; bench: -o json)",
-               kWrites | kEval | kBench | kDoctor | kPlan | only(Command::kInspect) | only(Command::kTokenize)},
+               kWrites | kEval | kBench | kTune | kDoctor | kPlan | only(Command::kInspect) | only(Command::kTokenize)},
     OptionSpec{"--verbose", "-v", kFlag, "", "tell what was reused, and the form of each kind of step with the reason",
                kWrites},
     OptionSpec{"--log-file", "", kText, "FILE", "append what goes to standard error to this file, too (but progress)",
                kAll | kDoctor},
-    OptionSpec{"--progress", "", kFlag, "", "show progress even when standard error is no terminal", kOpens},
-    OptionSpec{"--no-progress", "", kFlag, "", "never show progress", kOpens},
+    OptionSpec{"--progress", "", kFlag, "", "show progress even when standard error is no terminal", kOpens | kTune},
+    OptionSpec{"--no-progress", "", kFlag, "", "never show progress", kOpens | kTune},
 };
 
 std::vector<std::string_view> parts(std::string_view text, char border) {

@@ -17,6 +17,7 @@ enum class Command : std::uint8_t {
   kPlan,
   kInspect,
   kBench,
+  kTune,
   kDoctor,
   kTokenize,
   kDetokenize,

@@ -2,11 +2,13 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "commands.h"
 #include "latte/report.h"
 #include "open_engine.h"
 #include "outcome.h"
+#include "plan_plot.h"
 
 namespace latte::cli {
 namespace {
@@ -22,11 +24,15 @@ Object geometry_json(const PlanReport& plan) {
   return {{"heads", plan.heads}, {"r", plan.r}, {"p", plan.p}, {"n", plan.n}, {"v", plan.v}};
 }
 
-std::string plan_json(const PlanReport& plan) {
+Object crossover_json(const std::vector<CrossoverRow>& rows) {
   Object crossover = Object::array();
-  for (const CrossoverRow& row : plan.crossover) {
+  for (const CrossoverRow& row : rows) {
     crossover.push_back({{"cached", row.cached}, {"max_absorbed_rows", rows_or_null(row.max_absorbed_rows)}});
   }
+  return crossover;
+}
+
+std::string plan_json(const PlanReport& plan) {
   Object object = {
       {"family", plan.family},
       {"attention", plan.attention},
@@ -43,10 +49,14 @@ std::string plan_json(const PlanReport& plan) {
       {"context", plan.planned_context},
       {"cache_bytes", plan.planned_cache_bytes},
       {"assumed", plan.assumed},
-      {"crossover", crossover},
+      {"crossover", crossover_json(plan.crossover)},
       {"crossover_cold", rows_or_null(plan.cold_rows)},
       {"crossover_limit", rows_or_null(plan.limit_rows)},
   };
+  if (!plan.calibrated.empty()) {
+    object["calibrated"] = crossover_json(plan.calibrated);
+    object["profile_file"] = plan.profile_file;
+  }
   if (plan.step.has_value()) {
     object["form"] = plan.step->form;
     object["reason"] = plan.step->reason;
@@ -65,11 +75,24 @@ std::string crossover_text(const PlanReport& plan) {
   const auto rows = [](const std::optional<std::int64_t>& most) {
     return most.has_value() ? fmt::format("{}", *most) : std::string("always");
   };
-  std::string text = "cached rows T   absorbed up to L rows (formula; wider steps materialise)\n";
-  text += fmt::format("{:>13}   {}\n", "cold (T = L)", rows(plan.cold_rows));
-  for (const CrossoverRow& row : plan.crossover)
-    text += fmt::format("{:>13}   {}\n", row.cached, rows(row.max_absorbed_rows));
-  return text + fmt::format("{:>13}   {}\n", "limit", rows(plan.limit_rows));
+  if (plan.calibrated.empty()) {
+    std::string text = "cached rows T   absorbed up to L rows (formula; wider steps materialise)\n";
+    text += fmt::format("{:>13}   {}\n", "cold (T = L)", rows(plan.cold_rows));
+    for (const CrossoverRow& row : plan.crossover)
+      text += fmt::format("{:>13}   {}\n", row.cached, rows(row.max_absorbed_rows));
+    return text + fmt::format("{:>13}   {}\n", "limit", rows(plan.limit_rows));
+  }
+  std::string text = "cached rows T   absorbed up to L rows by formula   by this machine's profile\n";
+  const auto line = [&](const std::string& cached, const std::string& formula, const std::string& profile) {
+    text += fmt::format("{:>13}   {:<32}   {}\n", cached, formula, profile);
+  };
+  line("cold (T = L)", rows(plan.cold_rows), "");
+  for (std::size_t i = 0; i < plan.crossover.size(); ++i) {
+    line(fmt::format("{}", plan.crossover[i].cached), rows(plan.crossover[i].max_absorbed_rows),
+         rows(plan.calibrated[i].max_absorbed_rows));
+  }
+  line("limit", rows(plan.limit_rows), "");
+  return text + fmt::format("profile: {}\n", plan.profile_file);
 }
 
 /// "1.50 GiB", "12.25 MiB".
@@ -113,19 +136,26 @@ int run_plan(const Arguments& arguments) {
   if (new_rows.has_value() && *cached_rows < *new_rows) {
     return misused(fmt::format("--cached {} counts the new rows, expected at least --new {}", *cached_rows, *new_rows));
   }
-  const Result<CacheType> cache = cache_choice(arguments);
-  if (!cache.ok()) return misused(cache.error());
-  const Result<PathChoice> path = parse_path(arguments.text_or("--mla-path", "auto"));
-  if (!path.ok()) return misused(path.error());
-  const Result<PlanReport> report = plan({.model = arguments.text_or("--model", ""),
+  const Result<EngineOptions> engine = engine_options(arguments);
+  if (!engine.ok()) return misused(engine.error());
+  const bool calibrated = engine->calibration != Calibration::kOff;
+  const Result<PlanReport> report = plan({.model = engine->model,
                                           .config_file = arguments.text_or("--config", ""),
-                                          .cache = *cache,
-                                          .path = *path,
+                                          .cache = engine->cache,
+                                          .path = engine->path,
+                                          .calibration = calibrated ? Calibration::kStored : Calibration::kOff,
+                                          .device = engine->device,
+                                          .isa = engine->isa,
+                                          .threads = engine->threads,
+                                          .compute = engine->compute,
                                           .context = arguments.integer("--ctx-size").value_or(0),
                                           .new_rows = new_rows,
                                           .cached_rows = cached_rows});
   if (!report.ok()) return failed(report.error());
   for (const std::string& warning : report->warnings) warn(warning);
+  if (const auto file = arguments.text("--plot")) {
+    if (const Status drawn = write_plot(*report, *file); !drawn.ok()) return failed(drawn.error());
+  }
   return finish_with(arguments.flag("--json") ? plan_json(*report) : plan_text(*report));
 }
 

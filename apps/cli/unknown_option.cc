@@ -34,8 +34,7 @@ constexpr Elsewhere kElsewhere[] = {
     {"--jinja|--chat-template", "", "the model's own chat template is used; --raw leaves it out"},
     {"--grammar|-j|--json-schema", "", "not there yet: what is written cannot be constrained to a grammar"},
     {"--host|--port", "", "there is no server yet"},
-    {"--plot", "", "not there yet: latte plan --json has the numbers"},
-    {"--retune", "", "not there yet: nothing is tuned"},
+    {"--retune", "", "latte tune --crossover measures anew each time"},
 };
 
 bool has_option(CommandSet commands, const CommandSpec& command) { return (commands & only(command.command)) != 0; }

@@ -26,10 +26,11 @@ struct EngineInfo {
   std::string device;  ///< "cpu", "reference"
   std::string isa;     ///< "avx2", "double" on the reference device, ...
   int threads = 1;
-  std::string compute;   ///< what products run in: "f32", "bf16", "f64"
-  std::string cache;     ///< "f32", "bf16", "f64"
-  std::string numerics;  ///< "fast" or "pinned"
-  std::string quantize;  ///< "none", "q8", ...: what was made of the matrices at load
+  std::string compute;      ///< what products run in: "f32", "bf16", "f64"
+  std::string cache;        ///< "f32", "bf16", "f64"
+  std::string numerics;     ///< "fast" or "pinned"
+  std::string quantize;     ///< "none", "q8", ...: what was made of the matrices at load
+  std::string calibration;  ///< "none", "stored" or "measured": the profile that chooses the form of prompt steps
   int vocab = 0;
   int context = 0;        ///< tokens a session may hold
   int model_context = 0;  ///< the model's own length

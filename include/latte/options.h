@@ -27,8 +27,15 @@ enum class PathChoice { kAuto, kAbsorbed, kMaterialised, kFormula };
 /// gives the bits of a cold one.
 enum class Numerics { kFast, kPinned };
 
-/// What matrices become when a model is opened: latte's own groups of 32 inputs with one scale (docs/weight-formats.md).
-/// kQ4Q8Attention: feed-forward weights in 4 bits, attention in 8. The output head is never below 8 bits.
+/// Whether costs measured on this machine may choose the form of prompt steps (docs/calibration.md). Generated rows are
+/// absorbed whatever is measured. kOff: the formula chooses. kStored: a profile in the user's cache directory when
+/// there is one. kMeasure: as kStored, and where there is none and the model is large enough for the form to matter,
+/// opening it measures for at most two seconds and stores what it finds.
+enum class Calibration { kOff, kStored, kMeasure };
+
+/// What matrices become when a model is opened: latte's own groups of 32 inputs with one scale
+/// (docs/weight-formats.md). kQ4Q8Attention: feed-forward weights in 4 bits, attention in 8. The output head is never
+/// below 8 bits.
 enum class Quantize { kNone, kQ8, kQ4, kQ4Q8Attention };
 
 /// Who guesses tokens ahead. Auto: the draft model when one is open, else the model's MTP layer, else prompt lookup.
@@ -69,6 +76,9 @@ struct EngineOptions {
   PathChoice path = PathChoice::kAuto;
   Numerics numerics = Numerics::kFast;
   Quantize quantize = Quantize::kNone;  ///< of the model, not of its draft model
+  /// Of the model; its draft model follows the formula. Pinned numerics, a path other than auto and the reference
+  /// device leave no choice to a profile.
+  Calibration calibration = Calibration::kOff;
 };
 
 /// How a session speculates. Drafts change the speed only, never the text.

@@ -17,6 +17,13 @@ struct CrossoverRow {
   std::optional<std::int64_t> max_absorbed_rows;  ///< largest L that is absorbed at T; nothing: always absorbed
 };
 
+/// Both rules at one T, for a drawing.
+struct CrossoverPoint {
+  std::int64_t cached = 0;                   ///< T
+  std::optional<std::int64_t> formula_rows;  ///< largest L that is absorbed; nothing: always absorbed
+  std::optional<std::int64_t> profile_rows;  ///< the same by the profile; nothing: none, or all L up to T are absorbed
+};
+
 /// The decision for one step of a prompt.
 struct StepDecision {
   std::string form;           ///< "absorbed", "materialised"; "gqa" where there is nothing to choose
@@ -45,11 +52,16 @@ struct PlanReport {
   std::int64_t expanded_bytes_per_token = 0;    ///< keys and values of every head, over all main layers; gqa: as cached
   std::int64_t weights_bytes = 0;               ///< of the files when they are there, else from the configuration
   std::vector<CrossoverRow> crossover;          ///< by the formula, for T = 512, 2K, 8K, 32K; none with gqa
-  std::optional<std::int64_t> cold_rows;        ///< largest L absorbed on a cold cache (T = L); nothing: always
-  std::optional<std::int64_t> limit_rows;       ///< the same as T grows without bound
-  std::optional<StepDecision> step;             ///< when PlanRequest asks for one
-  std::vector<std::string> assumed;   ///< keys config.json leaves out, with the values taken: "rms_norm_eps 1e-06"
-  std::vector<std::string> warnings;  ///< what deserves a word
+  /// By this machine's profile, for the same T, the largest L up to which all are absorbed (nothing: all up to T); none
+  /// where no profile is stored or PlanRequest asks for none.
+  std::vector<CrossoverRow> calibrated;
+  std::string profile_file;                ///< of `calibrated`
+  std::vector<CrossoverPoint> curve;       ///< T = 256 to 128K in quarters of octaves; none with gqa
+  std::optional<std::int64_t> cold_rows;   ///< largest L absorbed on a cold cache (T = L); nothing: always
+  std::optional<std::int64_t> limit_rows;  ///< the same as T grows without bound
+  std::optional<StepDecision> step;        ///< when PlanRequest asks for one
+  std::vector<std::string> assumed;        ///< keys config.json leaves out, with the values taken: "rms_norm_eps 1e-06"
+  std::vector<std::string> warnings;       ///< what deserves a word
 };
 
 /// Exactly one of model and config_file is set; new_rows and cached_rows together or neither.
@@ -58,13 +70,19 @@ struct PlanRequest {
   std::string config_file;  ///< a config.json without weights
   CacheType cache = CacheType::kAuto;
   PathChoice path = PathChoice::kAuto;
+  // Whose profile is looked up, as in EngineOptions. kOff: none is, and no device is opened.
+  Calibration calibration = Calibration::kOff;
+  std::string device = "auto";
+  std::string isa = "auto";
+  int threads = 0;
+  ComputeType compute = ComputeType::kAuto;
   std::int64_t context = 0;                 ///< tokens to size the cache for; 0: the model's length
   std::optional<std::int64_t> new_rows;     ///< L >= 1
   std::optional<std::int64_t> cached_rows;  ///< T >= L, new rows included
 };
 
-/// Plans without opening a device or reading a weight. Errors: file and key of a broken configuration, sizes that do
-/// not fit together.
+/// Plans without reading a weight; a device is opened only to learn which profile it has, and nothing is measured.
+/// Errors: file and key of a broken configuration, sizes that do not fit together, a device that is not there.
 Result<PlanReport> plan(const PlanRequest& request);
 
 struct DroppedName {

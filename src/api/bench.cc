@@ -80,7 +80,7 @@ Test StepBench::make(Kind kind, int rows, int depth) const {
   test.kind = kind;
   const int most = kind == Kind::kPrompt ? prompt_step_rows(*model_.open) : kind == Kind::kGenerate ? 1 : rows;
   for (int done = 0; done < rows; done += most) test.steps.push_back({std::min(most, rows - done), depth + done});
-  test.claimed = claimed_paths(model_.open->model.config, model_.open->sequence.path, test.role(), test.steps);
+  test.claimed = claimed_paths(model_.open->model.config, model_.open->sequence.rule(), test.role(), test.steps);
   const char* prefix = kind == Kind::kPrompt ? "pp" : kind == Kind::kGenerate ? "tg" : "v";
   test.row.test = test_name(prefix, rows, depth);
   test.row.rows = rows;

@@ -7,6 +7,7 @@
 #include "api/bench_model.h"
 #include "api/bench_paths.h"
 #include "api/bench_timing.h"
+#include "api/form_timer.h"
 #include "api/machine.h"
 #include "api/out_of_memory.h"
 #include "api/read_bandwidth.h"
@@ -17,7 +18,6 @@
 #include "device/open_backend.h"
 #include "latte/bench.h"
 #include "model/rope.h"
-#include "weights/random_weights.h"
 
 namespace latte {
 namespace {
@@ -269,15 +269,6 @@ Status check_request(const BenchRequest& request, const BenchConfig& bench) {
   return {};
 }
 
-/// Weights of kv_b_proj alone: those of a model of one small layer of the geometry.
-Result<ModelWeights> fold_weights(const ModelConfig& config, std::uint64_t seed) {
-  WeightSpec spec;
-  spec.hidden = spec.vocab = spec.intermediate = spec.q_lora_rank = 1;
-  spec.geometry = config.geometry;
-  spec.layers = {FfnKind::kDense};
-  return random_weights(spec, DType::kBf16, seed);
-}
-
 BenchReport begin_report(const std::string& name, const Bench& bench) {
   const MlaGeometry& g = bench.config.geometry;
   const BackendInfo& info = bench.backend.info();
@@ -320,7 +311,7 @@ Result<BenchReport> measure(const BenchRequest& request, const BenchProgress& pr
       check_memory(fmt::format("{}: one layer's expanded and latent cache of {} rows", named->name, most_rows),
                    row_bytes * most_rows, available_memory_bytes(), "use a smaller depth");
   if (!room.ok()) return room.error();
-  Result<ModelWeights> weights = fold_weights(config, request.seed);
+  Result<ModelWeights> weights = expansion_weights(g, DType::kBf16, request.seed);
   if (!weights.ok()) return weights.error();
   LatentCache latent(backend, 1, row, most_rows);
   if (progress) progress("filling the caches");

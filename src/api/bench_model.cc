@@ -182,6 +182,8 @@ BenchReport begin_report(const BenchModel& model) {
   report.threads = info.threads;
   report.layers = model.open->model.config.layers;
   report.notes = info.warnings;
+  if (info.calibration != "none")
+    report.notes.push_back("the form of prompt steps is chosen by this machine's profile (latte tune --crossover)");
   return report;
 }
 

@@ -9,9 +9,9 @@ constexpr std::int64_t PathCounts::*kFields[] = {&PathCounts::absorbed_steps,   
                                                  &PathCounts::materialised_steps, &PathCounts::materialised_rows,
                                                  &PathCounts::gqa_steps,          &PathCounts::gqa_rows};
 
-MlaForm form_of(const ModelConfig& config, MlaPath path, Role role, const BenchStep& step) {
+MlaForm form_of(const ModelConfig& config, const FormRule& rule, Role role, const BenchStep& step) {
   if (config.attention == AttentionKind::kGqa) return MlaForm::kGqa;
-  return choose_form(config.geometry, {step.rows, std::int64_t{step.rows_before} + step.rows, role}, path);
+  return choose_form(config.geometry, {step.rows, std::int64_t{step.rows_before} + step.rows, role}, rule);
 }
 
 std::string words(const PathCounts& paths) {
@@ -38,9 +38,10 @@ PathCounts path_counts(const PathCounters& counters) {
           .gqa_rows = counters.gqa_rows};
 }
 
-PathCounts claimed_paths(const ModelConfig& config, MlaPath path, Role role, const std::vector<BenchStep>& steps) {
+PathCounts claimed_paths(const ModelConfig& config, const FormRule& rule, Role role,
+                         const std::vector<BenchStep>& steps) {
   PathCounters counters;
-  for (const BenchStep& step : steps) counters.count(form_of(config, path, role, step), step.rows);
+  for (const BenchStep& step : steps) counters.count(form_of(config, rule, role, step), step.rows);
   return path_counts(counters);
 }
 

@@ -22,7 +22,8 @@ PathCounts path_counts(const PathCounters& counters);
 
 /// The forms that the steps of a test claim to take: generated rows the absorbed one unless another is forced, prompt
 /// rows what the planner's rule says.
-PathCounts claimed_paths(const ModelConfig& config, MlaPath path, Role role, const std::vector<BenchStep>& steps);
+PathCounts claimed_paths(const ModelConfig& config, const FormRule& rule, Role role,
+                         const std::vector<BenchStep>& steps);
 
 /// "absorbed", "materialised", "gqa", or several with a plus between.
 std::string forms_of(const PathCounts& paths);

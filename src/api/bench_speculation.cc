@@ -89,7 +89,7 @@ Status Arm::replay(const Stretch& stretch, bool timed) {
 
 Result<BenchRow> Arm::finish(BenchRow row, double roof) const {
   const PathCounts claimed =
-      claimed_paths(model_.open->model.config, model_.open->sequence.path, Role::kGenerated, {BenchStep{}});
+      claimed_paths(model_.open->model.config, model_.open->sequence.rule(), Role::kGenerated, {BenchStep{}});
   if (Status true_to_name = check_forms(row.test, claimed, paths_); !true_to_name.ok()) return true_to_name.error();
   row.arm = name_;
   row.paths = paths_;

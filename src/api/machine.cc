@@ -62,13 +62,6 @@ std::string nvidia_driver() {
 
 }  // namespace
 
-std::string processor_name() {
-  for (const char* key : {"model name", "Model", "cpu model"}) {
-    if (std::string name = value_in("/proc/cpuinfo", key); !name.empty()) return name;
-  }
-  return "";
-}
-
 std::int64_t memory_bytes() {
   const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGE_SIZE);
   return pages > 0 && page > 0 ? std::int64_t{pages} * page : 0;

@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
+#include "decode/processor_name.h"
 #include "latte/doctor.h"
 
 namespace latte {
 
 /// What the operating system tells of this machine. Linux; elsewhere the answers are empty.
-std::string processor_name();
 std::int64_t memory_bytes();
 /// Processes that ran or waited in the last minute, on average; -1 where it is not known.
 double load_average();

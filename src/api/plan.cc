@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -10,7 +12,9 @@
 #include "api/out_of_memory.h"
 #include "base/fail.h"
 #include "decode/cache_type.h"
+#include "decode/calibration.h"
 #include "decode/open_model.h"
+#include "device/open_backend.h"
 #include "io/checkpoint.h"
 #include "latte/report.h"
 #include "model/config.h"
@@ -32,7 +36,7 @@ std::string decimal(WideInt value) {
   return digits;
 }
 
-StepDecision decide(const ModelConfig& config, const PlanRequest& request) {
+StepDecision decide(const ModelConfig& config, const PlanRequest& request, const CostProfile* profile) {
   if (config.attention == AttentionKind::kGqa) {
     return {.form = form_name(MlaForm::kGqa),
             .reason = "gqa: keys and values are cached as they are, there is no form to choose",
@@ -41,8 +45,9 @@ StepDecision decide(const ModelConfig& config, const PlanRequest& request) {
   }
   const MlaGeometry& geometry = config.geometry;
   const StepShape step{.new_rows = *request.new_rows, .rows_after_append = *request.cached_rows, .role = Role::kPrompt};
-  return {.form = form_name(choose_form(geometry, step, path_of(request.path))),
-          .reason = explain_form(geometry, step, path_of(request.path)),
+  const FormRule rule(path_of(request.path), profile);
+  return {.form = form_name(choose_form(geometry, step, rule)),
+          .reason = explain_form(geometry, step, rule),
           .absorbed_macs = decimal(absorbed_macs(geometry, step)),
           .materialised_macs = decimal(materialised_macs(geometry, step))};
 }
@@ -84,12 +89,40 @@ PlanReport describe(const ModelConfig& config) {
   return report;
 }
 
-void add_crossovers(const MlaGeometry& g, PlanReport& report) {
-  for (const std::int64_t cached : {512, 2048, 8192, 32768})
+void add_crossovers(const MlaGeometry& g, const CostProfile* profile, PlanReport& report) {
+  for (const std::int64_t cached : {512, 2048, 8192, 32768}) {
     report.crossover.push_back({cached, max_absorbed_rows(g, cached)});
+    if (profile != nullptr) report.calibrated.push_back({cached, max_absorbed_rows(g, cached, *profile)});
+  }
+  for (int quarter = 0; quarter <= 36; ++quarter) {
+    const auto cached = static_cast<std::int64_t>(256 * std::exp2(quarter / 4.0));
+    CrossoverPoint point{.cached = cached, .formula_rows = max_absorbed_rows(g, cached), .profile_rows = {}};
+    if (profile != nullptr) point.profile_rows = max_absorbed_rows(g, cached, *profile);
+    report.curve.push_back(point);
+  }
   // On a cold cache the formula reads d > 2r, whatever L is; a single row is absorbed before any formula.
   if (g.expanded_width() <= 2 * g.r) report.cold_rows = 1;
   report.limit_rows = absorbed_rows_limit(g);
+}
+
+/// The profile that an engine with these options would find; nothing where it would use none.
+Result<std::optional<CostProfile>> stored_profile(const PlanRequest& request, const ModelConfig& config,
+                                                  const std::string& directory, PlanReport& report) {
+  if (request.calibration == Calibration::kOff || config.attention != AttentionKind::kMla)
+    return std::optional<CostProfile>();
+  EngineOptions options;
+  options.compute = request.compute;
+  options.cache = request.cache;
+  const Result<MeasuredTypes> types = measured_types(options, config, directory);
+  if (!types.ok()) return types.error();
+  const Result<std::unique_ptr<Backend>> backend = open_backend(
+      {.device = request.device, .isa = request.isa, .threads = request.threads, .compute = types->compute});
+  if (!backend.ok()) return backend.error();
+  if ((*backend)->info().name == "reference") return std::optional<CostProfile>();
+  FoundProfile found = find_profile(**backend, config.geometry, types->probe, false, {});
+  report.warnings.insert(report.warnings.end(), found.warnings.begin(), found.warnings.end());
+  if (found.profile.has_value()) report.profile_file = found.file;
+  return found.profile;
 }
 
 Result<PlanReport> make_plan(const PlanRequest& request) {
@@ -152,8 +185,11 @@ Result<PlanReport> make_plan(const PlanRequest& request) {
     if (!bytes.ok()) return bytes.error();
     report.weights_bytes = *bytes;
   }
-  if (config->attention == AttentionKind::kMla) add_crossovers(config->geometry, report);
-  if (request.new_rows.has_value()) report.step = decide(*config, request);
+  const Result<std::optional<CostProfile>> found = stored_profile(request, *config, directory, report);
+  if (!found.ok()) return found.error();
+  const CostProfile* profile = found->has_value() ? &**found : nullptr;
+  if (config->attention == AttentionKind::kMla) add_crossovers(config->geometry, profile, report);
+  if (request.new_rows.has_value()) report.step = decide(*config, request, profile);
   return report;
 }
 

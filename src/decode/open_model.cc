@@ -5,6 +5,7 @@
 
 #include "base/fail.h"
 #include "decode/cache_type.h"
+#include "decode/calibration.h"
 #include "decode/sampler.h"
 #include "device/open_backend.h"
 #include "weights/quantise.h"
@@ -110,6 +111,22 @@ SamplingChoice suggested_sampling(const GenerationDefaults& defaults, const std:
   return choice;
 }
 
+/// Takes over the profile that the options and the model ask for.
+void take_profile(const EngineOptions& options, const LoadProgress& progress, OpenModel& open) {
+  const ModelConfig& config = open.model.config;
+  open.info.calibration = "none";
+  if (!profile_may_decide(options, config, open.backend->info())) return;
+  const DType weights = open.model.weights.layers.front().attention.w_uk.dtype;
+  const bool measure = options.calibration == Calibration::kMeasure &&
+                       calibration_can_matter(config.geometry, config.layers, open.sequence.context);
+  FoundProfile found = find_profile(*open.backend, config.geometry,
+                                    {.cache = open.sequence.cache_dtype, .weights = weights}, measure, progress);
+  open.profile = found.profile;
+  if (open.profile.has_value()) open.sequence.profile = &*open.profile;
+  open.info.calibration = found.source;
+  open.info.warnings = std::move(found.warnings);
+}
+
 /// What products run in: bf16 where the device multiplies such pairs and the weights are stored so.
 DType effective_compute(const BackendInfo& device, const Model& model) {
   if (device.activation == DType::kF64) return DType::kF64;
@@ -131,7 +148,7 @@ Status open_draft(const EngineOptions& options, DType compute, OpenModel& open) 
     return same;
   const Result<DType> cache = cache_type(options.cache, compute, open.backend->info());
   if (!cache.ok()) return cache.error();
-  open.draft_sequence = {.context = 0, .cache_dtype = *cache, .path = open.sequence.path};
+  open.draft_sequence = {.context = 0, .cache_dtype = *cache, .path = open.sequence.path, .profile = nullptr};
   open.info.has_draft_model = true;
   return {};
 }
@@ -157,7 +174,8 @@ void fill_info(const EngineOptions& options, OpenModel& open) {
   info.weight_bytes = report.bytes;
   info.cache_bytes_per_token = config.cache_row(open.sequence.cache_dtype).bytes() * config.layers;
   info.stop_ids.assign(config.eos_ids.begin(), config.eos_ids.end());
-  info.warnings = taken_for_granted(config, info.model_directory + "/config.json");
+  const std::vector<std::string> assumed = taken_for_granted(config, info.model_directory + "/config.json");
+  info.warnings.insert(info.warnings.end(), assumed.begin(), assumed.end());
   if (open.draft.has_value()) {
     const std::vector<std::string> of_draft =
         taken_for_granted(open.draft->config, options.draft_model + "/config.json");
@@ -265,7 +283,8 @@ Result<std::shared_ptr<OpenModel>> open_model(Model model, const EngineOptions& 
   if (!cache.ok()) return cache.error();
   open->sequence = {.context = options.context > 0 ? options.context : open->model.config.context_length,
                     .cache_dtype = *cache,
-                    .path = options.numerics == Numerics::kPinned ? MlaPath::kPinned : path_of(options.path)};
+                    .path = options.numerics == Numerics::kPinned ? MlaPath::kPinned : path_of(options.path),
+                    .profile = nullptr};
 
   if (const std::optional<QuantisePlan> plan = quantise_plan(options.quantize); plan.has_value()) {
     int percent = -1;
@@ -292,6 +311,7 @@ Result<std::shared_ptr<OpenModel>> open_model(Model model, const EngineOptions& 
     tell("draft model");
     if (Status opened = open_draft(options, compute, *open); !opened.ok()) return opened.error();
   }
+  take_profile(options, progress, *open);
   fill_info(options, *open);
   return open;
 }

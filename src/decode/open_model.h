@@ -46,8 +46,9 @@ struct OpenModel {
   Model model;
   std::optional<Model> draft;
   std::unique_ptr<Backend> backend;
-  SequenceOptions sequence;        ///< how sessions keep the main model's rows; the MTP layer's are kept alike
-  SequenceOptions draft_sequence;  ///< the same for the draft model
+  std::optional<CostProfile> profile;  ///< what `sequence` asks about prompt steps
+  SequenceOptions sequence;            ///< how sessions keep the main model's rows; the MTP layer's are kept alike
+  SequenceOptions draft_sequence;      ///< the same for the draft model
   std::shared_ptr<const TextCodecState> text_state;  ///< null: the folder has no tokenizer
   std::optional<TextCodec> text;                     ///< the public face of text_state
   EngineInfo info;

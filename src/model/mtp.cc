@@ -17,7 +17,7 @@ MtpSequence::MtpSequence(const Model& model, Backend& backend, const SequenceOpt
                          std::shared_ptr<StepMemory> scratch)
     : model_(&model),
       backend_(&backend),
-      path_(options.path),
+      rule_(options.rule()),
       cache_(backend, 1, model.config.cache_row(options.cache_dtype),
              options.context > 0 ? options.context : model.config.context_length),
       scratch_(std::move(scratch)),
@@ -39,7 +39,7 @@ Result<StepResult> MtpSequence::step(std::span<const TokenId> next_ids, ConstMat
   if (Status fits = check_ids(next_ids, config.vocab, first, cache_.capacity()); !fits.ok()) return fits.error();
   if (Status room = cache_.reserve(first + rows); !room.ok()) return room.error();
 
-  plan_model_step(config, first, rows, role, path_, plan_);
+  plan_model_step(config, first, rows, role, rule_, plan_);
   BufferCarver scratch_size(nullptr), results_size(nullptr);
   LayerBuffers::carve(scratch_size, plan_, config, activation, true);
   ResultBuffers::carve(results_size, rows, width, config.vocab, wanted, activation);

@@ -11,7 +11,7 @@ namespace latte {
 ModelSequence::ModelSequence(const Model& model, Backend& backend, const SequenceOptions& options)
     : model_(&model),
       backend_(&backend),
-      path_(options.path),
+      rule_(options.rule()),
       cache_(backend, model.config.layers, model.config.cache_row(options.cache_dtype),
              options.context > 0 ? options.context : model.config.context_length),
       scratch_(std::make_shared<StepMemory>(backend)),
@@ -27,7 +27,7 @@ Result<StepResult> ModelSequence::step(std::span<const TokenId> ids, Role role, 
   if (Status fits = check_ids(ids, config.vocab, first, cache_.capacity()); !fits.ok()) return fits.error();
   if (Status room = cache_.reserve(first + rows); !room.ok()) return room.error();
 
-  plan_model_step(config, first, rows, role, path_, plan_);
+  plan_model_step(config, first, rows, role, rule_, plan_);
   if (on_plan_) on_plan_(plan_);
   BufferCarver scratch_size(nullptr), kept_size(nullptr);
   LayerBuffers::carve(scratch_size, plan_, config, activation, false);

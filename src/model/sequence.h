@@ -21,6 +21,9 @@ struct SequenceOptions {
   int context = 0;  ///< most rows; 0: the model's length
   DType cache_dtype = DType::kF32;
   MlaPath path = MlaPath::kAuto;
+  const CostProfile* profile = nullptr;  ///< what path auto asks about prompt steps; outlives the sequence
+
+  FormRule rule() const { return {path, profile}; }
 };
 
 /// The timeline of the main model: caches of every layer, working memory, counters. One thread at a time; the model and
@@ -47,7 +50,7 @@ class ModelSequence : public Timeline {
  private:
   const Model* model_;
   Backend* backend_;
-  MlaPath path_;
+  FormRule rule_;
   LatentCache cache_;
   PathCounters paths_;
   std::function<void(const StepPlan&)> on_plan_;
@@ -92,7 +95,7 @@ class MtpSequence : public MtpTimeline {
 
   const Model* model_;
   Backend* backend_;
-  MlaPath path_;
+  FormRule rule_;
   LatentCache cache_;
   StepPlan plan_;
   std::shared_ptr<StepMemory> scratch_;

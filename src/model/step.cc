@@ -23,12 +23,12 @@ Status check_ids(std::span<const TokenId> ids, int vocab, int length, int contex
   return {};
 }
 
-void plan_model_step(const ModelConfig& config, int rows_before, int new_rows, Role role, MlaPath path,
+void plan_model_step(const ModelConfig& config, int rows_before, int new_rows, Role role, const FormRule& rule,
                      StepPlan& plan) {
   if (config.attention == AttentionKind::kGqa) {
     plan_step(config.gqa, rows_before, new_rows, role, plan);
   } else {
-    plan_step(config.geometry, rows_before, new_rows, role, path, plan);
+    plan_step(config.geometry, rows_before, new_rows, role, rule, plan);
   }
 }
 

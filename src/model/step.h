@@ -13,7 +13,8 @@ namespace latte {
 Status check_ids(std::span<const TokenId> ids, int vocab, int length, int context);
 
 /// plan_step for the attention that the model has.
-void plan_model_step(const ModelConfig& config, int rows_before, int new_rows, Role role, MlaPath path, StepPlan& plan);
+void plan_model_step(const ModelConfig& config, int rows_before, int new_rows, Role role, const FormRule& rule,
+                     StepPlan& plan);
 
 /// Fills cos and sin [L, p/2] for positions first .. first + L - 1 from the rope table, through the host scratch
 /// `angles`.

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "plan/cost_profile.h"
 #include "plan/geometry.h"
 #include "plan/step_class.h"
 
@@ -29,9 +30,20 @@ struct StepShape {
   Role role = Role::kPrompt;
 };
 
-/// What decides between the forms: auto is the rule below; the forced forms are diagnostics; pinned materialises every
-/// prompt-class step, so that a prompt row's bits do not hang on how many rows are new.
+/// What decides between the forms: auto is the rule below, with a profile where there is one; formula is the rule
+/// without it; the forced forms are diagnostics; pinned materialises every prompt-class step, so that a prompt row's
+/// bits do not hang on how many rows are new.
 enum class MlaPath { kAuto, kAbsorbed, kMaterialised, kFormula, kPinned };
+
+/// A path, and for kAuto the costs measured on this machine.
+struct FormRule {
+  MlaPath path = MlaPath::kAuto;
+  const CostProfile* profile = nullptr;  ///< null: arithmetic alone. Whoever keeps the rule keeps the profile
+
+  constexpr FormRule() = default;
+  constexpr FormRule(MlaPath p) : path(p) {}  // NOLINT: a path alone is a rule
+  constexpr FormRule(MlaPath p, const CostProfile* costs) : path(p), profile(costs) {}
+};
 
 __extension__ using WideInt = __int128;
 
@@ -57,15 +69,32 @@ constexpr MlaForm choose_form(const MlaGeometry& g, StepShape step) {
   return absorbed_is_cheaper(g, step) ? MlaForm::kAbsorbed : MlaForm::kMaterialised;
 }
 
-/// The form under a path.
-constexpr MlaForm choose_form(const MlaGeometry& g, StepShape step, MlaPath path) {
-  if (path == MlaPath::kPinned) {
+/// Whether a rule asks its profile about a step: prompt-class steps of more than one row under kAuto.
+constexpr bool profile_decides(StepShape step, const FormRule& rule) {
+  return rule.path == MlaPath::kAuto && rule.profile != nullptr && step.new_rows > 1 &&
+         step_class(step.role, static_cast<int>(step.new_rows)) == StepClass::kPrompt;
+}
+
+/// The form of a step by measured costs: the formula's, unless the profile expects the other to be faster by more than
+/// kProfileMargin.
+constexpr MlaForm choose_form(const MlaGeometry& g, StepShape step, const CostProfile& profile) {
+  const MlaForm formula = choose_form(g, step);
+  const double absorbed = absorbed_us(profile, step.new_rows, step.rows_after_append);
+  const double materialised = materialised_us(profile, step.new_rows, step.rows_after_append);
+  if (formula == MlaForm::kAbsorbed)
+    return materialised * kProfileMargin < absorbed ? MlaForm::kMaterialised : MlaForm::kAbsorbed;
+  return absorbed * kProfileMargin < materialised ? MlaForm::kAbsorbed : MlaForm::kMaterialised;
+}
+
+/// The form under a rule.
+constexpr MlaForm choose_form(const MlaGeometry& g, StepShape step, const FormRule& rule) {
+  if (rule.path == MlaPath::kPinned) {
     const bool decode = step_class(step.role, static_cast<int>(step.new_rows)) == StepClass::kDecode;
     return decode ? MlaForm::kAbsorbed : MlaForm::kMaterialised;
   }
-  if (path == MlaPath::kAbsorbed) return MlaForm::kAbsorbed;
-  if (path == MlaPath::kMaterialised) return MlaForm::kMaterialised;
-  return choose_form(g, step);
+  if (rule.path == MlaPath::kAbsorbed) return MlaForm::kAbsorbed;
+  if (rule.path == MlaPath::kMaterialised) return MlaForm::kMaterialised;
+  return profile_decides(step, rule) ? choose_form(g, step, *rule.profile) : choose_form(g, step);
 }
 
 /// The largest L for which the formula says absorbed at T cached rows, L not bounded by T; nothing when it always does.
@@ -84,7 +113,12 @@ constexpr std::optional<std::int64_t> absorbed_rows_limit(const MlaGeometry& g) 
   return (std::int64_t{g.r} * g.expanded_width() - 1) / slope;
 }
 
+/// The largest L up to which every prompt step of at most L rows is absorbed at T cached rows, by a profile; nothing
+/// when all of L = 1..T are.
+std::optional<std::int64_t> max_absorbed_rows(const MlaGeometry& g, std::int64_t rows_after_append,
+                                              const CostProfile& profile);
+
 /// Why a step takes its form, in one line with the numbers.
-std::string explain_form(const MlaGeometry& g, StepShape step, MlaPath path);
+std::string explain_form(const MlaGeometry& g, StepShape step, const FormRule& rule);
 
 }  // namespace latte

@@ -73,11 +73,11 @@ void plan_materialised(StepPlan& plan) {
   plan.calls.push_back({{0, plan.new_rows}, 0, static_cast<int>(plan.chunks.size()), 1});
 }
 
-void begin_plan(int rows_before, int new_rows, Role role, MlaPath path, StepPlan& plan) {
+void begin_plan(int rows_before, int new_rows, Role role, const FormRule& rule, StepPlan& plan) {
   expects(new_rows >= 1 && rows_before >= 0, "a step has at least one row");
   plan.role = role;
   plan.step_class = step_class(role, new_rows);
-  plan.path = path;
+  plan.rule = rule;
   plan.new_rows = new_rows;
   plan.rows_before = rows_before;
   plan.calls.clear();
@@ -98,11 +98,12 @@ int StepPlan::max_slots() const {
   return most;
 }
 
-void plan_step(const MlaGeometry& geometry, int rows_before, int new_rows, Role role, MlaPath path, StepPlan& plan) {
-  begin_plan(rows_before, new_rows, role, path, plan);
+void plan_step(const MlaGeometry& geometry, int rows_before, int new_rows, Role role, const FormRule& rule,
+               StepPlan& plan) {
+  begin_plan(rows_before, new_rows, role, rule, plan);
   plan.geometry = geometry;
   plan.gqa = {};
-  plan.form = choose_form(geometry, {new_rows, rows_before + new_rows, role}, path);
+  plan.form = choose_form(geometry, {new_rows, rows_before + new_rows, role}, rule);
   if (plan.form == MlaForm::kMaterialised) {
     plan_materialised(plan);
   } else {
@@ -122,7 +123,7 @@ std::string explain(const StepPlan& plan) {
   const std::string why =
       plan.form == MlaForm::kGqa
           ? fmt::format("gqa: {} query heads read {} cached keys and values a row", plan.gqa.heads, plan.gqa.kv_heads)
-          : explain_form(plan.geometry, {plan.new_rows, plan.rows_after(), plan.role}, plan.path);
+          : explain_form(plan.geometry, {plan.new_rows, plan.rows_after(), plan.role}, plan.rule);
   return fmt::format("{}; {} attention {}, {} key {} of at most {} rows, {} partial {} at most", why, plan.calls.size(),
                      plan.calls.size() == 1 ? "call" : "calls", plan.chunks.size(),
                      plan.chunks.size() == 1 ? "chunk" : "chunks",

@@ -22,7 +22,7 @@ struct StepPlan {
   GqaGeometry gqa;       ///< of grouped-query attention, where the form is that
   Role role = Role::kPrompt;
   StepClass step_class = StepClass::kPrompt;
-  MlaPath path = MlaPath::kAuto;
+  FormRule rule;
   MlaForm form = MlaForm::kAbsorbed;
   int new_rows = 0;     ///< L
   int rows_before = 0;  ///< cached rows before this step's append
@@ -46,7 +46,8 @@ inline constexpr int kPinnedStepRows = kExpandRows;
 inline constexpr std::int64_t kPackedValuesPerCall = 1 << 20;
 
 /// Plans a step of `new_rows` rows on top of `rows_before`. Reuses the plan's memory.
-void plan_step(const MlaGeometry& geometry, int rows_before, int new_rows, Role role, MlaPath path, StepPlan& plan);
+void plan_step(const MlaGeometry& geometry, int rows_before, int new_rows, Role role, const FormRule& rule,
+               StepPlan& plan);
 
 /// The same for grouped-query attention, whose keys are divided by the same rule: no form to choose.
 void plan_step(const GqaGeometry& geometry, int rows_before, int new_rows, Role role, StepPlan& plan);

@@ -100,14 +100,14 @@ TEST(Usage, UnknownOptionSaysWhoHasIt) {
       {{"generate", "-ngl", "99"}, "--device says where the whole model computes"},
       {{"generate", "-fa"}, "there is nothing to switch on"},
       {{"generate", "-cnv"}, "a conversation is latte chat"},
-      {{"plan", "--plot", "x.svg"}, "not there yet: latte plan --json has the numbers"},
+      {{"tune", "--retune"}, "latte tune --crossover measures anew each time"},
       {{"plan", "--zzzzzzzz"}, "latte plan --help lists those it has"},
   };
   for (const auto& one : all) expect_misused(run_latte(one.words), one.answer);
 }
 
 TEST(Usage, PlannedCommandSaysWhatThereIs) {
-  for (const char* name : {"serve", "tune", "quantize"}) {
+  for (const char* name : {"serve", "quantize"}) {
     const Outcome outcome = run_latte({name, "-m", "x"});
     EXPECT_EQ(outcome.exit_code, 1);
     EXPECT_TRUE(is_one_error_line(outcome.err)) << outcome.err;
@@ -177,12 +177,12 @@ TEST(Usage, HelpListsWhatExists) {
   const Outcome help = run_latte({"--help"});
   EXPECT_EQ(help.exit_code, 0);
   EXPECT_EQ(help.err, "");
-  for (const char* command : {"generate", "chat", "logits", "eval", "plan", "inspect", "bench", "doctor", "tokenize",
-                              "detokenize", "apply-template", "completion", "man"}) {
+  for (const char* command : {"generate", "chat", "logits", "eval", "plan", "inspect", "bench", "tune", "doctor",
+                              "tokenize", "detokenize", "apply-template", "completion", "man"}) {
     EXPECT_NE(help.out.find(command), std::string::npos) << command;
     EXPECT_EQ(run_latte({command, "--help"}).exit_code, 0) << command;
   }
-  for (const char* later : {"serve", "quantize", "tune"}) EXPECT_EQ(help.out.find(later), std::string::npos) << later;
+  for (const char* later : {"serve", "quantize"}) EXPECT_EQ(help.out.find(later), std::string::npos) << later;
 }
 
 TEST(Usage, VersionIsOneLine) {
