@@ -21,6 +21,9 @@ namespace {
 constexpr std::array kGridRows = {1, 2, 4, 8, 16, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024};
 constexpr std::array kGridCached = {256, 512, 1024, 2048, 4096, 8192, 16384, 32768};
 
+// Who asks for it waits for more rounds than one who opens a model.
+constexpr MeasureLimits kPatient{.seconds = 6, .most_rounds = 48};
+
 /// What is tuned, on its device.
 struct Subject {
   std::string name;
@@ -145,7 +148,7 @@ Result<CrossoverReport> tune(const CrossoverRequest& request, const TuneProgress
 
   if (progress) progress("measuring the parts of both forms");
   const double start = WorkClock::wall_seconds();
-  const Result<CostProfile> profile = calibrate(backend, g, subject->types);
+  const Result<CostProfile> profile = calibrate(backend, g, subject->types, kPatient);
   if (!profile.ok()) return profile.error();
   CrossoverReport report;
   report.profile_seconds = WorkClock::wall_seconds() - start;

@@ -50,9 +50,9 @@ using Clock = std::function<double()>;
 
 /// How long measuring may take.
 struct MeasureLimits {
-  double seconds = 1.5;         ///< no round of probes is begun that would end later
-  double probe_seconds = 8e-3;  ///< what a probe should take
-  int most_rounds = 12;
+  double seconds = 1.6;         ///< no round of probes is begun that would end later
+  double probe_seconds = 5e-3;  ///< what a probe should take
+  int most_rounds = 16;
 };
 
 /// Times all probes in rounds, so that a moment's disturbance meets every part alike, takes the least of each and fits.
