@@ -115,6 +115,7 @@ Result<std::optional<CostProfile>> stored_profile(const PlanRequest& request, co
   options.cache = request.cache;
   const Result<MeasuredTypes> types = measured_types(options, config, directory);
   if (!types.ok()) return types.error();
+  if (!is_measured(types->probe.cache)) return std::optional<CostProfile>();
   const Result<std::unique_ptr<Backend>> backend = open_backend(
       {.device = request.device, .isa = request.isa, .threads = request.threads, .compute = types->compute});
   if (!backend.ok()) return backend.error();

@@ -56,6 +56,12 @@ Result<Subject> open_subject(const CrossoverRequest& request) {
   subject.geometry = config->geometry;
   const Result<MeasuredTypes> types = measured_types(options, *config, directory);
   if (!types.ok()) return types.error();
+  if (!is_measured(types->probe.cache)) {
+    return fail(ErrorKind::kUnsupported,
+                "[tune] cache type {}: costs are measured on rows of floats alone: leave "
+                "--cache-type out or give bf16, f16 or f32",
+                word(options.cache));
+  }
   Result<std::unique_ptr<Backend>> backend = open_backend(
       {.device = options.device, .isa = options.isa, .threads = options.threads, .compute = types->compute});
   if (!backend.ok()) return backend.error();

@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "base/fail.h"
+#include "decode/cache_type.h"
 #include "io/checkpoint.h"
 
 namespace latte {
@@ -40,20 +41,9 @@ Result<MeasuredTypes> measured_types(const EngineOptions& options, const ModelCo
                   : options.compute == ComputeType::kF32 ? DType::kF32
                                                          : DType::kBf16;
   types.probe.weights = expansion_type(*stored);
-  switch (options.cache) {
-    case CacheType::kAuto:
-      types.probe.cache = types.compute;
-      break;
-    case CacheType::kBf16:
-      types.probe.cache = DType::kBf16;
-      break;
-    case CacheType::kF32:
-      types.probe.cache = DType::kF32;
-      break;
-    default:
-      return fail(ErrorKind::kUnsupported, "[tune] cache type {}, expected bf16 or f32: choose one of these",
-                  word(options.cache));
-  }
+  const Result<DType> cache = cached_type(options.cache, types.compute, "[tune]");
+  if (!cache.ok()) return cache.error();
+  types.probe.cache = *cache;
   return types;
 }
 
@@ -63,8 +53,9 @@ bool calibration_can_matter(const MlaGeometry& g, int layers, int context) {
   return macs >= kMacsThatMatter;
 }
 
-bool profile_may_decide(const EngineOptions& options, const ModelConfig& config, const BackendInfo& device) {
-  return options.calibration != Calibration::kOff && config.attention == AttentionKind::kMla &&
+bool profile_may_decide(const EngineOptions& options, const ModelConfig& config, const BackendInfo& device,
+                        DType cache) {
+  return is_measured(cache) && options.calibration != Calibration::kOff && config.attention == AttentionKind::kMla &&
          options.path == PathChoice::kAuto && options.numerics == Numerics::kFast && device.name != "reference";
 }
 

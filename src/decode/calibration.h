@@ -31,9 +31,13 @@ Result<MeasuredTypes> measured_types(const EngineOptions& options, const ModelCo
 /// context) with fewer than 2^36 multiply-adds are not measured unasked.
 bool calibration_can_matter(const MlaGeometry& geometry, int layers, int context);
 
+/// Whether costs are measured on cached rows of this type: floats, not codes.
+constexpr bool is_measured(DType cache) { return cache != DType::kQ8; }
+
 /// Whether the options leave the choice of a prompt step's form to a profile: latent attention, path auto, fast
 /// numerics, not the reference device (whose results depend on no file), and not Calibration::kOff.
-bool profile_may_decide(const EngineOptions& options, const ModelConfig& config, const BackendInfo& device);
+bool profile_may_decide(const EngineOptions& options, const ModelConfig& config, const BackendInfo& device,
+                        DType cache);
 
 /// A profile, where it came from, and what went wrong on the way.
 struct FoundProfile {

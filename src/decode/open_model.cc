@@ -115,7 +115,7 @@ SamplingChoice suggested_sampling(const GenerationDefaults& defaults, const std:
 void take_profile(const EngineOptions& options, const LoadProgress& progress, OpenModel& open) {
   const ModelConfig& config = open.model.config;
   open.info.calibration = "none";
-  if (!profile_may_decide(options, config, open.backend->info())) return;
+  if (!profile_may_decide(options, config, open.backend->info(), open.sequence.cache_dtype)) return;
   const DType weights = open.model.weights.layers.front().attention.w_uk.dtype;
   const bool measure = options.calibration == Calibration::kMeasure &&
                        calibration_can_matter(config.geometry, config.layers, open.sequence.context);
