@@ -75,13 +75,19 @@ void extend(CostByRows& costs, int measured_rows, double cost) {
   }
 }
 
-/// The costs of one part, collected from its probes in ascending order of rows. More rows never cost less than fewer,
-/// and never more a row, since they could be taken in turns: what contradicts that is noise, which only ever adds.
+/// The costs of one part, collected from its probes in ascending order of rows. More rows never cost less than fewer;
+/// where rows share what is read (`shares`) they never cost more a row, since they could be taken in turns. What
+/// contradicts that is noise, which only ever adds. Packed rows of the absorbed form do cost more a row where their
+/// results leave the caches.
 class Curve {
  public:
+  explicit Curve(bool shares) : shares_(shares) {}
+
   void add(int rows, double cost) {
-    least_of_a_row_ = std::min(least_of_a_row_, cost / rows);
-    cost = least_of_a_row_ * rows;
+    if (shares_) {
+      least_of_a_row_ = std::min(least_of_a_row_, cost / rows);
+      cost = least_of_a_row_ * rows;
+    }
     for (std::size_t i = 0; i < costs_.size(); ++i) {
       if (kProfileRows[i] == rows) costs_[i] = cost;
     }
@@ -97,6 +103,7 @@ class Curve {
   }
 
  private:
+  bool shares_;
   CostByRows costs_{};
   double least_of_a_row_ = std::numeric_limits<double>::infinity();
   int last_rows_ = 0;
@@ -149,7 +156,7 @@ Result<CostProfile> fit_profile(const MlaGeometry& g, const std::vector<Probe>& 
                                 const std::vector<double>& seconds) {
   expects(probes.size() == seconds.size(), "every probe has a time");
   const std::size_t small = small_probes(g, 1).size();
-  Curve fold, absorbed, ordinary;
+  Curve fold(true), absorbed(false), ordinary(true);
   CostProfile profile;
   double long_core = 0;
   const auto cost = [&](std::size_t i) { return seconds[i] * 1e6 * g.heads / probes[i].heads; };
