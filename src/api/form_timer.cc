@@ -106,7 +106,8 @@ Result<FormTimes> FormTimer::time(int rows, int cached, FormSlices heads, double
   if (memory_ == nullptr) {
     Result<ModelWeights> weights = expansion_weights(geometry_, types_.weights, kSeed);
     if (!weights.ok()) return weights.error();
-    memory_ = std::make_unique<Memory>(LatentCache(backend_, 1, geometry_.latent_width(), types_.cache, kMostCached));
+    memory_ = std::make_unique<Memory>(
+        LatentCache(backend_, 1, {.width = geometry_.latent_width(), .dtype = types_.cache}, kMostCached));
     memory_->weights = std::move(*weights);
   }
   if (Status filled = fill_with_random_rows(backend_, memory_->latent, cached, kSeed); !filled.ok())

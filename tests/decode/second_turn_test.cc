@@ -37,7 +37,8 @@ class SecondTurnTest : public ::testing::TestWithParam<SecondTurn> {
   void SetUp() override {
     const auto folder = testing::model_folder("latte-tiny");
     if (!folder.has_value()) GTEST_SKIP() << "latte-tiny is not unpacked (./quickstart does it)";
-    auto backend = open_backend({.device = "cpu", .threads = 2, .compute = DType::kBf16});
+    // In f32: where products of many rows are multiplied in bf16 of their own (AMX), decoded rows differ by roundings.
+    auto backend = open_backend({.device = "cpu", .threads = 2, .compute = DType::kF32});
     ASSERT_TRUE(backend.ok());
     backend_ = std::move(*backend);
     auto model = load_model(*folder);

@@ -17,7 +17,9 @@ bool same_rows(const KeyRows& a, const KeyRows& b) {
 }
 
 /// Cached rows of F32 keep what they hold; those of a workspace are activations.
-bool may_be_bf16(const KeyRows& rows) { return rows.dtype == DType::kBf16 || rows.expanded; }
+bool may_be_bf16(const KeyRows& rows) {
+  return rows.dtype == DType::kBf16 || (rows.dtype == DType::kF32 && rows.expanded);
+}
 
 /// Where row `row` of a slot's lane lies in the partials.
 std::int64_t partial_row(const Partials& partials, int slot, int lane, std::int64_t row) {
