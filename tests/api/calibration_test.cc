@@ -223,20 +223,21 @@ TEST_F(Calibrated, OptionsThatFixTheFormAskNoProfile) {
   cpu.name = "cpu";
   reference.name = "reference";
   EngineOptions options;
-  EXPECT_FALSE(profile_may_decide(options, config, cpu)) << "a library asks for it";
+  EXPECT_FALSE(profile_may_decide(options, config, cpu, DType::kBf16)) << "a library asks for it";
   options.calibration = Calibration::kMeasure;
-  EXPECT_TRUE(profile_may_decide(options, config, cpu));
-  EXPECT_FALSE(profile_may_decide(options, config, reference));
+  EXPECT_TRUE(profile_may_decide(options, config, cpu, DType::kBf16));
+  EXPECT_FALSE(profile_may_decide(options, config, cpu, DType::kQ8)) << "costs are measured on rows of floats";
+  EXPECT_FALSE(profile_may_decide(options, config, reference, DType::kBf16));
   options.numerics = Numerics::kPinned;
-  EXPECT_FALSE(profile_may_decide(options, config, cpu));
+  EXPECT_FALSE(profile_may_decide(options, config, cpu, DType::kBf16));
   options.numerics = Numerics::kFast;
   for (const PathChoice path : {PathChoice::kAbsorbed, PathChoice::kMaterialised, PathChoice::kFormula}) {
     options.path = path;
-    EXPECT_FALSE(profile_may_decide(options, config, cpu)) << word(path);
+    EXPECT_FALSE(profile_may_decide(options, config, cpu, DType::kBf16)) << word(path);
   }
   options.path = PathChoice::kAuto;
   config.attention = AttentionKind::kGqa;
-  EXPECT_FALSE(profile_may_decide(options, config, cpu));
+  EXPECT_FALSE(profile_may_decide(options, config, cpu, DType::kBf16));
 }
 
 struct Written {

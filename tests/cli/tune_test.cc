@@ -76,6 +76,9 @@ TEST_F(Tune, UsageIsChecked) {
   const Outcome reference = latte({"tune", "--crossover", "-m", family_model(), "--device", "reference"});
   EXPECT_EQ(reference.exit_code, 1);
   EXPECT_TRUE(is_one_error_line(reference.err)) << reference.err;
+  const Outcome coded = latte({"tune", "--crossover", "-m", family_model(), "-ctk", "q8"});
+  EXPECT_EQ(coded.exit_code, 1);
+  EXPECT_TRUE(is_one_error_line(coded.err)) << coded.err;
 }
 
 TEST_F(Tune, ABrokenProfileIsAWarningAndNotUsed) {

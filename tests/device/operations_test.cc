@@ -56,7 +56,8 @@ TEST(OperationCases, HaveNamesOfTheirOwn) {
   std::vector<std::string> names;
   for (const OperationCase& one : operation_cases()) names.push_back(one.name);
   std::sort(names.begin(), names.end());
-  EXPECT_EQ(std::adjacent_find(names.begin(), names.end()), names.end());
+  const auto twice = std::adjacent_find(names.begin(), names.end());
+  EXPECT_EQ(twice, names.end()) << *twice;
 }
 
 /// Moving data: the same claims for every backend.
