@@ -4,6 +4,7 @@
 Usage: tools/syntax_check.py BUILD_DIR [TEXT]   TEXT: only files whose path holds it. Exit status 1 when a file is refused.
 """
 
+import collections
 import concurrent.futures
 import json
 import os
@@ -14,9 +15,11 @@ import subprocess
 import sys
 
 
-# What nearly every test includes: read once for all of them.
-TEST_HEADERS = ["gtest/gtest.h", "rapidcheck.h", "nlohmann/json.hpp", "fmt/format.h", "algorithm", "filesystem", "functional",
-                "map", "memory", "optional", "random", "string", "vector"]
+# What nearly every file includes, and nearly every test: read once for all of them.
+HEADERS = ["fmt/format.h", "nlohmann/json.hpp", "algorithm", "array", "cmath", "cstdint", "filesystem", "functional", "map",
+           "memory", "optional", "span", "string", "string_view", "utility", "vector"]
+TEST_HEADERS = ["gtest/gtest.h", "rapidcheck.h", "random"] + HEADERS
+FEWEST = 8  # files that repay a precompiled header
 
 
 def is_test(entry):
@@ -30,22 +33,34 @@ def compile_words(entry):
     return [word for word in words[:output] if not re.fullmatch(r"-O[0-3sgz]?", word)]
 
 
-def read_test_headers(build, entries):
-    """A precompiled header for the tests, or nothing where it cannot be made: they are then read without it."""
-    tests = [entry for entry in entries if is_test(entry)]
-    if len(tests) < 2:
-        return None
-    header = build / "test_headers.h"
-    header.write_text("".join(f"#include <{name}>\n" for name in TEST_HEADERS))
-    words = [word for word in compile_words(tests[0]) if not word.startswith("-DLATTE_")]
-    made = header.with_suffix(".pch").resolve()
-    run = subprocess.run(words + ["-x", "c++-header", str(header.resolve()), "-o", str(made)], cwd=tests[0]["directory"],
-                         capture_output=True)
-    return made if run.returncode == 0 else None
+def settings(entry):
+    """What a precompiled header and the files that use it have to agree on. Tests differ in search paths alone."""
+    words = compile_words(entry)[1:]
+    return (is_test(entry),) + tuple(sorted(word for word in words if not word.startswith(("-I", "-isystem", "-DLATTE_"))))
+
+
+def read_headers(build, entries):
+    """Precompiled headers by settings. Where one cannot be made the files are read without it."""
+    groups = collections.defaultdict(list)
+    for entry in entries:
+        groups[settings(entry)].append(entry)
+    made = {}
+    for number, (common, group) in enumerate(groups.items()):
+        if len(group) < FEWEST:
+            continue
+        header = (build / f"headers{number}.h").resolve()
+        header.write_text("".join(f"#include <{name}>\n" for name in (TEST_HEADERS if common[0] else HEADERS)))
+        words = [word for word in compile_words(group[0]) if not word.startswith("-DLATTE_")]
+        run = subprocess.run(words + ["-x", "c++-header", str(header), "-o", str(header.with_suffix(".pch"))],
+                             cwd=group[0]["directory"], capture_output=True)
+        if run.returncode == 0:
+            made[common] = header.with_suffix(".pch")
+    return made
 
 
 def check(entry, headers):
-    known = ["-include-pch", str(headers)] if headers is not None and is_test(entry) else []
+    header = headers.get(settings(entry))
+    known = ["-include-pch", str(header)] if header is not None else []
     words = compile_words(entry) + known + ["-fsyntax-only", "-c", entry["file"]]
     run = subprocess.run(words, cwd=entry["directory"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     return entry["file"], run.returncode, run.stdout
@@ -60,7 +75,7 @@ def main():
     if not entries:
         print(f"error: {build}/compile_commands.json names no file to check", file=sys.stderr)
         return 1
-    headers = read_test_headers(build, entries)
+    headers = read_headers(build, entries)
     refused = 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for file, status, text in pool.map(lambda entry: check(entry, headers), entries):
