@@ -31,7 +31,7 @@ std::vector<const OptionSpec*> options_of(const CommandSpec& command) {
 }
 
 /// Within '...' of a shell.
-std::string quoted(std::string_view text) {
+std::string shell_word(std::string_view text) {
   std::string inside;
   for (const char c : text) inside += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return "'" + inside + "'";
@@ -98,7 +98,7 @@ std::string zsh_value(const OptionSpec& option) {
 std::string zsh_script() {
   std::string commands, cases;
   for (const CommandSpec& command : command_table()) {
-    commands += fmt::format("    {}\n", quoted(fmt::format("{}:{}", command.name, command.help)));
+    commands += fmt::format("    {}\n", shell_word(fmt::format("{}:{}", command.name, command.help)));
     cases += fmt::format("    {}) _arguments -s \\\n", command.name);
     if (!command.operand.empty())
       cases += fmt::format("      '1:word:({})' \\\n", fmt::join(words_of(command.operand), " "));
@@ -107,7 +107,7 @@ std::string zsh_script() {
       for (const char c : option->help)
         help += c == '[' || c == ']' || c == ':' ? std::string{'\\', c} : std::string(1, c);
       for (const std::string_view spelling : spellings(*option))
-        cases += fmt::format("      {} \\\n", quoted(fmt::format("{}[{}]{}", spelling, help, zsh_value(*option))));
+        cases += fmt::format("      {} \\\n", shell_word(fmt::format("{}[{}]{}", spelling, help, zsh_value(*option))));
     }
     cases += "      '--help[lists the options]' ;;\n";
   }
@@ -127,7 +127,8 @@ std::string fish_script() {
       "complete -c latte -n __fish_use_subcommand -l help -d 'lists the commands'\n"
       "complete -c latte -n __fish_use_subcommand -l version -d 'prints the version'\n";
   for (const CommandSpec& command : command_table()) {
-    text += fmt::format("complete -c latte -n __fish_use_subcommand -a {} -d {}\n", command.name, quoted(command.help));
+    text +=
+        fmt::format("complete -c latte -n __fish_use_subcommand -a {} -d {}\n", command.name, shell_word(command.help));
     const std::string when = fmt::format("'__fish_seen_subcommand_from {}'", command.name);
     if (!command.operand.empty())
       text += fmt::format("complete -c latte -n {} -a '{}'\n", when, fmt::join(words_of(command.operand), " "));
@@ -144,7 +145,7 @@ std::string fish_script() {
       if (follows(*option) == Follows::kFiles) value = " -r -F";
       if (follows(*option) == Follows::kFolders) value = " -x -a '(__fish_complete_directories)'";
       if (follows(*option) == Follows::kAnything) value = " -x";
-      text += fmt::format("complete -c latte -n {}{}{} -d {}\n", when, names, value, quoted(option->help));
+      text += fmt::format("complete -c latte -n {}{}{} -d {}\n", when, names, value, shell_word(option->help));
     }
   }
   return text;
