@@ -22,18 +22,6 @@ std::string read_line(const fs::path& path) {
   return line;
 }
 
-/// The value of "key<white space>: value" in a file of such lines.
-std::string value_in(const fs::path& path, std::string_view key) {
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
-    if (!line.starts_with(key)) continue;
-    const std::size_t colon = line.find(':');
-    const std::size_t first = colon == std::string::npos ? colon : line.find_first_not_of(" \t", colon + 1);
-    if (first != std::string::npos) return line.substr(first);
-  }
-  return "";
-}
-
 /// The value of "key value" in a file of such lines.
 std::string value_in_list(const fs::path& path, std::string_view key) {
   std::ifstream file(path);
@@ -74,7 +62,7 @@ double load_average() {
 
 std::int64_t available_memory_bytes() {
   const auto number = [](const std::string& text) { return std::strtoll(text.c_str(), nullptr, 10); };
-  std::int64_t available = number(value_in("/proc/meminfo", "MemAvailable")) * 1024;
+  std::int64_t available = number(labelled_value("/proc/meminfo", "MemAvailable")) * 1024;
   const std::int64_t most = number(read_line("/sys/fs/cgroup/memory.max"));  // "max" is 0
   const std::int64_t used = number(read_line("/sys/fs/cgroup/memory.current"));
   const std::int64_t files = number(value_in_list("/sys/fs/cgroup/memory.stat", "inactive_file"));
@@ -86,7 +74,7 @@ std::vector<GpuState> find_gpus() {
   std::vector<GpuState> gpus;
   const std::string driver = nvidia_driver();
   for (const fs::path& gpu : entries("/proc/driver/nvidia/gpus")) {
-    std::string name = value_in(gpu / "information", "Model");
+    std::string name = labelled_value(gpu / "information", "Model");
     gpus.push_back({.name = name.empty() ? "NVIDIA GPU " + gpu.filename().string() : name,
                     .driver = driver,
                     .used = false,

@@ -63,6 +63,19 @@ class Filled {
   DeviceBuffer memory_;
 };
 
+/// W_UK and W_UV of the heads, as a kv_b_proj holds them.
+std::pair<ConstStackRef, ConstStackRef> expansion_stacks(const void* weights, DType dtype, const MlaGeometry& g,
+                                                         int heads) {
+  const std::int64_t stack = std::int64_t{g.expanded_width()} * g.r;
+  const auto* values =
+      static_cast<const std::byte*>(weights) + static_cast<std::size_t>(g.n) * g.r * dtype_bytes(dtype);
+  return {{weights, dtype, heads, g.n, g.r, stack, g.r}, {values, dtype, heads, g.v, g.r, stack, g.r}};
+}
+
+KeyRows latent_rows(const std::vector<void*>& pages, DType dtype, const MlaGeometry& g, int rows) {
+  return {.pages = pages.data(), .page_rows = kPageRows, .row_stride = g.latent_width(), .rows = rows, .dtype = dtype};
+}
+
 /// The workspace as rows of one page, a lane per head.
 KeyRows lanes_of(void* const* page, DType dtype, int rows, int width) {
   return {.pages = page,
@@ -155,16 +168,7 @@ void DeviceProbes::fold(const Probe& probe) {
   const MlaGeometry& g = geometry_;
   const DType activation = backend_.info().activation;
   const std::int64_t packed = std::int64_t{probe.heads} * probe.rows;
-  const std::int64_t stack = std::int64_t{g.expanded_width()} * g.r;
-  auto* weights = static_cast<std::byte*>(memory_->weights.data());
-  const ConstStackRef w_uk{weights, types_.weights, probe.heads, g.n, g.r, stack, g.r};
-  const ConstStackRef w_uv{weights + static_cast<std::size_t>(g.n) * g.r * dtype_bytes(types_.weights),
-                           types_.weights,
-                           probe.heads,
-                           g.v,
-                           g.r,
-                           stack,
-                           g.r};
+  const auto [w_uk, w_uv] = expansion_stacks(memory_->weights.data(), types_.weights, g, probe.heads);
   const MatRef queries{memory_->queries.data(), activation, packed, g.key_width(), g.key_width()};
   const MatRef folded{memory_->packed.data(), activation, packed, g.latent_width(), g.latent_width()};
   const MatRef context{memory_->context.data(), activation, packed, g.r, g.r};
@@ -178,11 +182,7 @@ void DeviceProbes::absorbed_core(const Probe& probe) {
   const MlaGeometry& g = geometry_;
   const DType activation = backend_.info().activation;
   const std::int64_t packed = std::int64_t{probe.heads} * probe.rows;
-  const KeyRows latent{.pages = memory_->pages.data(),
-                       .page_rows = kPageRows,
-                       .row_stride = g.latent_width(),
-                       .rows = probe.keys,
-                       .dtype = types_.cache};
+  const KeyRows latent = latent_rows(memory_->pages, types_.cache, g, probe.keys);
   const AttendSequence sequence{
       .q_WK = {memory_->packed.data(), activation, packed, g.latent_width(), g.latent_width()},
       .keys = latent,
@@ -212,21 +212,8 @@ void DeviceProbes::absorbed_core(const Probe& probe) {
 void DeviceProbes::expansion(const Probe& probe) {
   const MlaGeometry& g = geometry_;
   const DType activation = backend_.info().activation;
-  const std::int64_t stack = std::int64_t{g.expanded_width()} * g.r;
-  auto* weights = static_cast<std::byte*>(memory_->weights.data());
-  const ConstStackRef w_uk{weights, types_.weights, probe.heads, g.n, g.r, stack, g.r};
-  const ConstStackRef w_uv{weights + static_cast<std::size_t>(g.n) * g.r * dtype_bytes(types_.weights),
-                           types_.weights,
-                           probe.heads,
-                           g.v,
-                           g.r,
-                           stack,
-                           g.r};
-  const KeyRows latent{.pages = memory_->pages.data(),
-                       .page_rows = kPageRows,
-                       .row_stride = g.latent_width(),
-                       .rows = probe.keys,
-                       .dtype = types_.cache};
+  const auto [w_uk, w_uv] = expansion_stacks(memory_->weights.data(), types_.weights, g, probe.heads);
+  const KeyRows latent = latent_rows(memory_->pages, types_.cache, g, probe.keys);
   void* const key_page = memory_->keys.data();
   void* const value_page = memory_->values.data();
   backend_.expand_latent({latent, 0, probe.keys, w_uk, w_uv, g.p,

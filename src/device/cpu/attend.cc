@@ -73,8 +73,7 @@ void CpuBackend::list_attend_tasks(const AttendArgs& args) {
     });
     return tasks;
   };
-  const bool bf16 = multiplies_bf16(args);
-  int group_rows = bf16 ? kernels_.bf16_group_rows : kernels_.group_rows;
+  int group_rows = attend_bf16_ ? kernels_.bf16_group_rows : kernels_.group_rows;
   std::int64_t tasks = groups_of(group_rows);
   while (group_rows > kernels_.vector_width && tasks % threads != 0 && tasks < 4 * threads) {
     group_rows /= 2;
@@ -121,7 +120,6 @@ void CpuBackend::run_attend_task(const AttendArgs& args, const AttendTask& task,
   const KvChunk& head = args.chunks[static_cast<std::size_t>(chunk_order_[static_cast<std::size_t>(task.first_chunk)])];
   const AttendSequence& sequence = args.sequences[static_cast<std::size_t>(head.sequence)];
   const int group_rows = most_group_rows(kernels_);
-  const bool bf16 = multiplies_bf16(args);
 
   auto* q_KW = scratch.get<float>(0);
   float* leaf_o = q_KW + query_floats(kernels_, key_width);
@@ -133,7 +131,7 @@ void CpuBackend::run_attend_task(const AttendArgs& args, const AttendTask& task,
                             .stride = sequence.q_WK.row_stride,
                             .rows = task.rows,
                             .key_width = key_width,
-                            .bf16 = bf16},
+                            .bf16 = attend_bf16_},
                            q_KW);
   for (int i = 0; i < task.rows; ++i) {
     visible[i] = sequence.first_query_pos + (task.first_row + i) / args.rows_per_query + 1;
@@ -153,7 +151,7 @@ void CpuBackend::run_attend_task(const AttendArgs& args, const AttendTask& task,
                           .keys = lane_rows(sequence.keys, task.lane),
                           .values = lane_rows(sequence.values, task.lane),
                           .values_are_keys = value_width <= key_width && same_rows(sequence.keys, sequence.values),
-                          .bf16 = bf16,
+                          .bf16 = attend_bf16_,
                           .first_key_pos = sequence.first_key_pos,
                           .begin = chunk.begin,
                           .end = std::min(chunk.end, sequence.first_key_pos + sequence.keys.rows),
@@ -188,6 +186,7 @@ void CpuBackend::attend_partial(const AttendArgs& args) {
     expects(chunk.begin >= args.sequences[static_cast<std::size_t>(chunk.sequence)].first_key_pos,
             "a chunk's keys exist");
   }
+  attend_bf16_ = multiplies_bf16(args);
   list_chunks(args);
   list_attend_tasks(args);
   const std::int64_t group_rows = most_group_rows(kernels_);

@@ -123,6 +123,7 @@ class CpuBackend final : public Backend {
   Scratch rounded_, packed_x_, hidden_, expert_out_, latent_;
   std::vector<int> chunk_order_;
   std::vector<AttendTask> attend_tasks_;
+  bool attend_bf16_ = false;     ///< the call multiplies queries and rows as bf16
   std::vector<int> first_task_;  ///< per thread, and the end
   std::vector<ExpertRows> expert_rows_;
   std::vector<std::int64_t> rows_of_expert_;  ///< per expert: rows, then where the next goes
