@@ -16,7 +16,6 @@ namespace {
 
 constexpr std::int64_t kBlockElements = 4096;  // memory is filled with one block again and again
 constexpr int kPageRows = 128;                 // as the latent cache has them
-constexpr int kLongLeaf = 256;                 // of a cache of 32K rows
 
 template <class Element, class Convert>
 std::vector<std::byte> block_of(Convert convert) {
@@ -113,17 +112,14 @@ Status DeviceProbes::make_room(const Probe& probe) {
   Memory& m = *memory_;
   m.chunks.clear();
   m.slots = 1;
-  if (probe.part == Part::kAbsorbedCore || probe.part == Part::kLongLeafCore) {
+  const bool absorbed = probe.part == Part::kAbsorbedCore;
+  if (absorbed) {
     // The division that the whole model's step has.
     plan_step(g, probe.keys - probe.rows, probe.rows, Role::kPrompt, MlaPath::kAbsorbed, m.plan);
     const AttendCall& call = m.plan.calls.front();
     m.slots = call.slots;
-    if (probe.part == Part::kAbsorbedCore) {
-      m.chunks.assign(m.plan.chunks.begin() + call.first_chunk,
-                      m.plan.chunks.begin() + call.first_chunk + call.chunk_count);
-    } else {
-      m.slots = split_keys(probe.keys, kLongLeaf, 0, m.slots, m.chunks);
-    }
+    m.chunks.assign(m.plan.chunks.begin() + call.first_chunk,
+                    m.plan.chunks.begin() + call.first_chunk + call.chunk_count);
   } else if (probe.part == Part::kOrdinaryCore) {
     m.chunks.push_back({.sequence = 0, .begin = 0, .end = probe.keys, .slot = 0, .opens_slot = true});
   }
@@ -131,7 +127,6 @@ Status DeviceProbes::make_room(const Probe& probe) {
   const auto fit = [&](Filled& memory, std::int64_t elements, DType dtype) {
     return memory.fit(backend_, elements, dtype);
   };
-  const bool absorbed = probe.part == Part::kAbsorbedCore || probe.part == Part::kLongLeafCore;
   const std::int64_t results = packed * m.slots;
   const std::pair<Filled*, std::int64_t> needed[] = {
       {&m.queries, probe.part == Part::kFold || probe.part == Part::kOrdinaryCore ? packed * g.key_width() : 0},
@@ -258,7 +253,6 @@ Result<double> DeviceProbes::run(const Probe& probe) {
       fold(probe);
       break;
     case Part::kAbsorbedCore:
-    case Part::kLongLeafCore:
       absorbed_core(probe);
       break;
     case Part::kExpansion:

@@ -6,7 +6,7 @@
 
 #include "base/contract.h"
 #include "base/fail.h"
-#include "plan/kv_chunk.h"
+#include "plan/split_kv.h"
 #include "plan/step_plan.h"
 
 namespace latte {
@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kMostFoldRows = 64;                   // products of more rows are as fast as these
 constexpr int kMostOrdinaryRows = 512;              // as are lanes of more rows
-constexpr int kCoreKeys = 512;                      // a group of short leaves, which fold as those of a long cache do
+constexpr int kCoreKeys = 2 * kShortestLeaf;        // a leaf that opens its slot and one that is folded into it
 constexpr std::int64_t kPackedRowsPerThread = 256;  // enough for whole groups of packed rows
 
 /// Queries of one absorbed call of a prompt step.
@@ -94,7 +94,6 @@ class Curve {
     last_rows_ = rows;
     last_cost_ = cost;
   }
-  double last_cost() const { return last_cost_; }
   CostByRows finish() {
     // A call's last queries may be fewer than the next row count: what lies above is proportional to it.
     extend(costs_, last_rows_, last_cost_);
@@ -120,7 +119,6 @@ double probe_macs(const MlaGeometry& g, const Probe& probe) {
     case Part::kFold:
       return heads * rows * g.r * g.expanded_width();
     case Part::kAbsorbedCore:
-    case Part::kLongLeafCore:
       return heads * rows * keys * (g.latent_width() + g.r);
     case Part::kExpansion:
       return heads * keys * g.r * g.expanded_width();
@@ -146,7 +144,6 @@ std::vector<Probe> probe_list(const MlaGeometry& g, int threads, double macs) {
   for (const int rows : kProfileRows)
     if (rows < most) probes.push_back(core_probe(g, threads, macs, Part::kAbsorbedCore, rows));
   probes.push_back(core_probe(g, threads, macs, Part::kAbsorbedCore, most));
-  probes.push_back(core_probe(g, threads, macs, Part::kLongLeafCore, most));
   for (const int rows : kProfileRows)
     if (rows <= kMostOrdinaryRows) probes.push_back(ordinary_probe(g, threads, macs, rows));
   return probes;
@@ -158,7 +155,6 @@ Result<CostProfile> fit_profile(const MlaGeometry& g, const std::vector<Probe>& 
   const std::size_t small = small_probes(g, 1).size();
   Curve fold(true), absorbed(false), ordinary(true);
   CostProfile profile;
-  double long_core = 0;
   const auto cost = [&](std::size_t i) { return seconds[i] * 1e6 * g.heads / probes[i].heads; };
   for (std::size_t i = small; i < probes.size(); ++i) {
     const Probe& probe = probes[i];
@@ -168,9 +164,6 @@ Result<CostProfile> fit_profile(const MlaGeometry& g, const std::vector<Probe>& 
         break;
       case Part::kAbsorbedCore:
         absorbed.add(probe.rows, cost(i) / keys_seen(probe));
-        break;
-      case Part::kLongLeafCore:
-        long_core = cost(i) / keys_seen(probe);
         break;
       case Part::kExpansion:
         profile.expand_row_us = cost(i) / probe.keys;
@@ -182,8 +175,6 @@ Result<CostProfile> fit_profile(const MlaGeometry& g, const std::vector<Probe>& 
   }
   profile.fold_us = fold.finish();
   profile.absorbed_key_us = absorbed.finish();
-  // Longer leaves are folded less often: they never cost more.
-  profile.absorbed_long_key = std::min(1.0, long_core / absorbed.last_cost());
   profile.ordinary_key_us = ordinary.finish();
 
   for (std::size_t i = 0; i < small; ++i) {
@@ -199,7 +190,7 @@ Result<CostProfile> fit_profile(const MlaGeometry& g, const std::vector<Probe>& 
         rest;
   }
 
-  bool sane = is_cost(profile.expand_row_us) && is_cost(profile.absorbed_long_key) &&
+  bool sane = is_cost(profile.expand_row_us) &&
               std::isfinite(profile.absorbed_us) && std::isfinite(profile.materialised_us);
   for (const CostByRows* costs : {&profile.fold_us, &profile.absorbed_key_us, &profile.ordinary_key_us})
     sane = sane && std::all_of(costs->begin(), costs->end(), is_cost);

@@ -14,7 +14,6 @@ namespace latte {
 enum class Part : std::uint8_t {
   kFold,          ///< absorbed: queries through W_UK, contexts through W_UV
   kAbsorbedCore,  ///< absorbed: packed rows of one call over cached rows, and the merge
-  kLongLeafCore,  ///< the same with the leaves of a long cache
   kExpansion,     ///< materialised: one chunk of cached rows to keys and values
   kOrdinaryCore,  ///< materialised: rows of every head over one expanded chunk
 };

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kFormat = 1;
+constexpr int kFormat = 2;
 constexpr std::uintmax_t kMostBytes = 1 << 16;
 
 struct NumberField {
@@ -26,7 +26,6 @@ struct NumberField {
   double CostProfile::*number;
 };
 constexpr NumberField kNumbers[] = {{"absorbed_us", &CostProfile::absorbed_us},
-                                    {"absorbed_long_key", &CostProfile::absorbed_long_key},
                                     {"materialised_us", &CostProfile::materialised_us},
                                     {"expand_row_us", &CostProfile::expand_row_us}};
 struct ListField {

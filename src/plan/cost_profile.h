@@ -18,7 +18,6 @@ struct CostProfile {
   double absorbed_us = 0;        ///< of every absorbed call, however small
   CostByRows fold_us{};          ///< L queries through W_UK and their contexts through W_UV
   CostByRows absorbed_key_us{};  ///< L rows of packed queries meet one cached row
-  double absorbed_long_key = 1;  ///< what absorbed_key_us is multiplied by where leaves are long (T > 8192)
   double materialised_us = 0;    ///< of every materialised step, however small
   double expand_row_us = 0;      ///< one cached row to the keys and values of every head
   CostByRows ordinary_key_us{};  ///< L rows of every head meet one expanded row
@@ -42,14 +41,10 @@ constexpr double mean_visible_rows(std::int64_t new_rows, std::int64_t rows_afte
   return static_cast<double>(rows_after_append) - static_cast<double>(new_rows - 1) / 2;
 }
 
-/// Cached rows from which the leaves of the merge tree grow longer (split_kv.h).
-inline constexpr std::int64_t kShortLeafRows = 8192;
-
 /// What the profile expects of a step of L new rows that ends at T cached rows, in microseconds a layer.
 constexpr double absorbed_us(const CostProfile& p, std::int64_t new_rows, std::int64_t rows_after_append) {
-  const double stretch = rows_after_append > kShortLeafRows ? p.absorbed_long_key : 1;
   return p.absorbed_us + cost_of_rows(p.fold_us, new_rows) +
-         cost_of_rows(p.absorbed_key_us, new_rows) * stretch * mean_visible_rows(new_rows, rows_after_append);
+         cost_of_rows(p.absorbed_key_us, new_rows) * mean_visible_rows(new_rows, rows_after_append);
 }
 constexpr double materialised_us(const CostProfile& p, std::int64_t new_rows, std::int64_t rows_after_append) {
   return p.materialised_us + p.expand_row_us * static_cast<double>(rows_after_append) +

@@ -9,16 +9,22 @@
 
 namespace latte {
 
-/// The class of lengths that share one division of the keys: the next power of two, from 8192 up.
+/// Keys of the shortest leaf: a leaf's result is written and folded once, which shorter ones would spend their time on.
+inline constexpr int kShortestLeaf = 256;
+/// Leaves of a whole length class: enough to keep many threads busy with the rows of one vector.
+inline constexpr int kMostLeaves = 64;
+
+/// The class of lengths that share one division of the keys: the next power of two, from 16384 up.
 constexpr std::int64_t length_class(std::int64_t visible_rows) {
-  return static_cast<std::int64_t>(
-      std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(visible_rows, 8192))));
+  return static_cast<std::int64_t>(std::bit_ceil(
+      static_cast<std::uint64_t>(std::max<std::int64_t>(visible_rows, kShortestLeaf * kMostLeaves))));
 }
 
 /// Keys in one leaf of the merge tree for a row that sees `visible_rows` keys: a function of its length class alone, so
-/// that the same row meets the same tree whatever runs beside it. At most 128 leaves, short enough that a few hundred
-/// keys keep several threads busy.
-constexpr int leaf_length(std::int64_t visible_rows) { return static_cast<int>(length_class(visible_rows) / 128); }
+/// that the same row meets the same tree whatever runs beside it.
+constexpr int leaf_length(std::int64_t visible_rows) {
+  return static_cast<int>(length_class(visible_rows) / kMostLeaves);
+}
 
 /// A run of a step's queries that share a length class.
 struct QueryRun {

@@ -26,7 +26,6 @@ struct MadeUpDevice {
     double us = 0;
     if (probe.part == Part::kFold) us = kFoldUs * rows;
     if (probe.part == Part::kAbsorbedCore) us = kAbsorbedUs * rows * mean_visible_rows(probe.rows, probe.keys);
-    if (probe.part == Part::kLongLeafCore) us = 0.9 * kAbsorbedUs * rows * mean_visible_rows(probe.rows, probe.keys);
     if (probe.part == Part::kExpansion) us = kExpandUs * probe.keys;
     if (probe.part == Part::kOrdinaryCore) us = kOrdinaryUs * rows * probe.keys;
     ++runs;
@@ -51,8 +50,7 @@ TEST(FitProfile, FindsMadeUpCostsAgain) {
       for (const int rows : {2, 3, 16, 100, 200, 256, 700, 1024, 3000}) {
         if (rows > cached) continue;
         const double seen = mean_visible_rows(rows, cached) * rows;
-        const double stretch = cached > kShortLeafRows ? 0.9 : 1;
-        EXPECT_NEAR(absorbed_us(*profile, rows, cached) / (kFoldUs * rows + kAbsorbedUs * stretch * seen), 1, 1e-6);
+        EXPECT_NEAR(absorbed_us(*profile, rows, cached) / (kFoldUs * rows + kAbsorbedUs * seen), 1, 1e-6);
         EXPECT_NEAR(materialised_us(*profile, rows, cached) / (kExpandUs * cached + kOrdinaryUs * seen), 1, 1e-6);
       }
     }

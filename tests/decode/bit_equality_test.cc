@@ -13,6 +13,7 @@
 #include "decode/speculative_loop.h"
 #include "device/open_backend.h"
 #include "model/sequence.h"
+#include "plan/split_kv.h"
 #include "support/golden.h"
 #include "support/test_model.h"
 
@@ -221,12 +222,30 @@ TEST_P(BitEquality, LongPrompts) {
   expect_every_kind_counted();
 }
 
+// The rows of a snapshot again and again, up to `length`: what a row holds is nothing to bit equality.
+LatentSnapshot repeated(const LatentSnapshot& rows, int length) {
+  LatentSnapshot longer{.length = length, .layers = rows.layers, .row = rows.row, .bytes = {}};
+  const std::size_t row = rows.bytes.size() / static_cast<std::size_t>(rows.layers * rows.length);
+  longer.bytes.reserve(row * static_cast<std::size_t>(rows.layers) * static_cast<std::size_t>(length));
+  for (int layer = 0; layer < rows.layers; ++layer) {
+    for (int i = 0; i < length; ++i) {
+      const std::size_t at = static_cast<std::size_t>(layer * rows.length + i % rows.length) * row;
+      longer.bytes.insert(longer.bytes.end(), rows.bytes.begin() + static_cast<std::ptrdiff_t>(at),
+                          rows.bytes.begin() + static_cast<std::ptrdiff_t>(at + row));
+    }
+  }
+  return longer;
+}
+
 // Rows on both sides of a border between length classes, where a step attends in two calls.
 TEST_P(BitEquality, AcrossALengthClass) {
   if (!widest()) GTEST_SKIP() << "long prompts run on the widest instruction set";
   std::vector<TokenId> prompt;
-  while (prompt.size() < 8192 - kTokens / 2) prompt.push_back(short_ids_[prompt.size() % short_ids_.size()]);
-  const LatentSnapshot start = prefill(prompt);
+  constexpr int kBorder = 16384;
+  static_assert(leaf_length(kBorder) < leaf_length(kBorder + 1));
+  while (prompt.size() < kBorder - kTokens / 2) prompt.push_back(short_ids_[prompt.size() % short_ids_.size()]);
+  const LatentSnapshot start = repeated(prefill(std::span(prompt).first(1000)),
+                                        static_cast<int>(prompt.size()) - kReadByEachArm);
   const Outcome plain = run(prompt, start, {}, {});
   for (const Arm& arm : {Arm{Drafts::kMtp, 3, 2}, Arm{Drafts::kLookup, 8, 1}}) {
     const Outcome other = run(prompt, start, {}, arm);

@@ -45,16 +45,6 @@ TEST(CostProfile, RowsSeeTheCausalTriangle) {
   EXPECT_DOUBLE_EQ(mean_visible_rows(3, 10), 9);
 }
 
-TEST(CostProfile, LongLeavesChangeTheAbsorbedFormAlone) {
-  CostProfile profile = profile_of(1, 1, 1);
-  profile.absorbed_long_key = 0.5;
-  const auto per_key = [&](std::int64_t cached) {
-    return (absorbed_us(profile, 2, cached) - 2) / mean_visible_rows(2, cached);
-  };
-  EXPECT_DOUBLE_EQ(per_key(8192), 2);
-  EXPECT_DOUBLE_EQ(per_key(8193), 1);
-}
-
 TEST(ChooseByProfile, FollowsTheCostsInBothDirections) {
   for (const int cached : {600, 4096, 32768}) {
     for (const int rows : {2, 100, 512}) {

@@ -6,30 +6,31 @@
 namespace latte {
 namespace {
 
-TEST(LengthClass, IsAPowerOfTwoFrom8192Up) {
-  EXPECT_EQ(length_class(1), 8192);
-  EXPECT_EQ(length_class(8192), 8192);
-  EXPECT_EQ(length_class(8193), 16384);
+TEST(LengthClass, IsAPowerOfTwoFrom16384Up) {
+  EXPECT_EQ(length_class(1), 16384);
+  EXPECT_EQ(length_class(16384), 16384);
+  EXPECT_EQ(length_class(16385), 32768);
   EXPECT_EQ(length_class(65536), 65536);
   EXPECT_EQ(length_class(65537), 131072);
 }
 
-TEST(LeafLength, GivesAtMost128LeavesOfWholeKeyBlocks) {
-  for (const std::int64_t visible : {1, 127, 8191, 8192, 8193, 32768, 32769, 1 << 20}) {
+TEST(LeafLength, GivesAtMost64LeavesOfWholeKeyBlocks) {
+  for (const std::int64_t visible : {1, 255, 16383, 16384, 16385, 32768, 32769, 1 << 20}) {
+    EXPECT_GE(leaf_length(visible), 256);
     EXPECT_EQ(leaf_length(visible) % kKeyBlock, 0);
-    EXPECT_LE((visible + leaf_length(visible) - 1) / leaf_length(visible), 128);
+    EXPECT_LE((visible + leaf_length(visible) - 1) / leaf_length(visible), 64);
   }
 }
 
 TEST(SplitByLengthClass, CutsWhereTheClassChanges) {
   std::vector<QueryRun> runs;
-  split_by_length_class(8190, 6, runs);  // queries see 8190 .. 8195 keys
+  split_by_length_class(16382, 6, runs);  // queries see 16382 .. 16387 keys
   EXPECT_EQ(runs, (std::vector<QueryRun>{{0, 3}, {3, 3}}));
   runs.clear();
   split_by_length_class(1, 16, runs);
   EXPECT_EQ(runs, (std::vector<QueryRun>{{0, 16}}));
   runs.clear();
-  split_by_length_class(8192, 1, runs);
+  split_by_length_class(16384, 1, runs);
   EXPECT_EQ(runs, (std::vector<QueryRun>{{0, 1}}));
 }
 

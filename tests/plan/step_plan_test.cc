@@ -9,14 +9,14 @@ constexpr MlaGeometry kTiny{.heads = 8, .r = 128, .p = 32, .n = 64, .v = 64};
 
 TEST(StepPlan, DecodeStepIsOneAbsorbedCall) {
   StepPlan plan;
-  plan_step(kTiny, 100, 4, Role::kGenerated, MlaPath::kAuto, plan);
+  plan_step(kTiny, 300, 4, Role::kGenerated, MlaPath::kAuto, plan);
   EXPECT_EQ(plan.form, MlaForm::kAbsorbed);
   EXPECT_EQ(plan.step_class, StepClass::kDecode);
-  EXPECT_EQ(plan.rows_after(), 104);
+  EXPECT_EQ(plan.rows_after(), 304);
   ASSERT_EQ(plan.calls.size(), 1U);
   EXPECT_EQ(plan.calls[0].queries, (QueryRun{0, 4}));
   ASSERT_EQ(plan.chunks.size(), 2U);
-  EXPECT_EQ(plan.chunks[1].end, 104);  // T counts the rows of this step
+  EXPECT_EQ(plan.chunks[1].end, 304);  // T counts the rows of this step
 }
 
 TEST(StepPlan, ThePromptsFormCountsTheRowsOfTheStepItself) {
@@ -28,17 +28,17 @@ TEST(StepPlan, ThePromptsFormCountsTheRowsOfTheStepItself) {
 
 TEST(StepPlan, AStepAcrossALengthClassAttendsInTwoCalls) {
   StepPlan plan;
-  plan_step(kTiny, 8190, 4, Role::kGenerated, MlaPath::kAuto, plan);
+  plan_step(kTiny, 16382, 4, Role::kGenerated, MlaPath::kAuto, plan);
   ASSERT_EQ(plan.calls.size(), 2U);
   EXPECT_EQ(plan.calls[0].queries, (QueryRun{0, 2}));
   EXPECT_EQ(plan.calls[1].queries, (QueryRun{2, 2}));
-  EXPECT_EQ(plan.chunks[0].end, 64);
-  EXPECT_EQ(plan.chunks[static_cast<std::size_t>(plan.calls[1].first_chunk)].end, 128);
-  EXPECT_EQ(plan.chunks.back().end, 8194);
+  EXPECT_EQ(plan.chunks[0].end, 256);
+  EXPECT_EQ(plan.chunks[static_cast<std::size_t>(plan.calls[1].first_chunk)].end, 512);
+  EXPECT_EQ(plan.chunks.back().end, 16386);
 }
 
 TEST(StepPlan, TheLeavesOfARowDoNotDependOnTheStepsWidth) {
-  for (int before : {0, 127, 128, 1000, 8191, 8192, 20000}) {
+  for (int before : {0, 255, 256, 1000, 16383, 16384, 40000}) {
     StepPlan one;
     plan_step(kTiny, before, 1, Role::kGenerated, MlaPath::kAuto, one);
     for (int width = 2; width <= kMaxDecodeRows; ++width) {
@@ -95,7 +95,7 @@ constexpr GqaGeometry kGrouped{.heads = 32, .kv_heads = 8, .head_dim = 128};
 // The keys of a generated row are divided by its own visible length, as with latent attention.
 TEST(StepPlan, GqaRowMeetsTheSameChunksInEveryStep) {
   StepPlan alone, among;
-  for (const int position : {0, 200, 8190, 8192, 20000}) {
+  for (const int position : {0, 200, 16382, 16384, 40000}) {
     plan_step(kGrouped, position, 1, Role::kGenerated, alone);
     for (const int rows : {2, 16}) {
       plan_step(kGrouped, position, rows, Role::kGenerated, among);
@@ -126,12 +126,12 @@ TEST(StepPlan, ExplainsItselfInOneLine) {
   plan_step(kGrouped, 300, 2, Role::kGenerated, gqa);
   EXPECT_EQ(
       explain(gqa),
-      "gqa: 32 query heads read 8 cached keys and values a row; 1 attention call, 5 key chunks of at most 64 rows, 5 "
+      "gqa: 32 query heads read 8 cached keys and values a row; 1 attention call, 2 key chunks of at most 256 rows, 2 "
       "partial slots at most");
   StepPlan plan;
   plan_step(kTiny, 300, 2, Role::kGenerated, MlaPath::kAuto, plan);
   EXPECT_EQ(explain(plan),
-            "absorbed: 2 generated rows keep one numeric family; 1 attention call, 5 key chunks of at most 64 rows, 5 "
+            "absorbed: 2 generated rows keep one numeric family; 1 attention call, 2 key chunks of at most 256 rows, 2 "
             "partial slots at most");
 }
 

@@ -8,8 +8,8 @@
 
 // The attention core on AMX, for rows of bf16 or that may be rounded to it. Scores are keys times packed rows: a block
 // of the cache is the tile operand as it lies in memory. The value product is probabilities times values, whose rows
-// are interleaved in pairs once a block for all packed rows. Queries and probabilities are rounded to bf16; the softmax
-// is in f32.
+// are interleaved in pairs, two tiles of columns at a time, for all packed rows. Queries and probabilities are rounded
+// to bf16; the softmax is in f32.
 
 namespace latte {
 namespace {
@@ -20,39 +20,50 @@ static_assert(kKeyBlock == 64, "a block of keys is four tiles of scores and two 
 constexpr int kSpan = kAmxSpan;
 constexpr int kSpanDepths = kSpan / kTileDepth;
 constexpr int kBlockDepths = kKeyBlock / kTileDepth;
+constexpr int kSpanBlocks = kSpan / kKeyBlock;
+/// Depths of one pass over a key: two vectors' tiles of so many are 20 KB.
+constexpr std::int64_t kScoreDepths = 10;
+/// Cache lines fetched ahead beside four tile products: four vectors' products of a span fetch the next one.
+constexpr int kLinesAhead = 8;
 
 constexpr std::int64_t tiles_of_depth(std::int64_t width) { return (width + kTileDepth - 1) / kTileDepth; }
 
 /// Memory of one leaf, cut from LeafArgs::scratch. Sizes in leaf_scratch_floats.
 struct AmxLeafMemory {
-  std::uint16_t* keys;    ///< [64][key tiles * 32]: a block whose rows cannot be read in place
-  std::uint16_t* values;  ///< [column tile][32 keys of the span][16 pairs][16 columns][2]
+  std::uint16_t* keys;    ///< [span][key tiles * 32]: blocks whose rows cannot be read in place
+  std::uint16_t* values;  ///< [2 column tiles][32 keys of the span][16 pairs][16 columns][2]
   float* scores;          ///< [span][lanes]
   std::uint16_t* p;       ///< [vector of rows][32 keys of the span][16 rows][32 keys]
   float* state;           ///< [4][lanes]
 };
 
-/// q [rows, key_width] to tiles: [vector of rows][depth][16 pairs][16 rows][2], rounded to bf16; padding is 0.
+/// 32 floats from `from` on rounded to bf16, those past `width` 0.
+[[gnu::always_inline]] inline __m512i round_depth(const float* from, std::int64_t width) {
+  const auto some = [](std::int64_t n) { return static_cast<__mmask16>(n >= 16 ? 0xffff : n <= 0 ? 0 : (1 << n) - 1); };
+  const __m512 low = _mm512_maskz_loadu_ps(some(width), from);
+  const __m512 high = width <= 16 ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps(some(width - 16), from + 16);
+  return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low));
+}
+
+/// q [rows, key_width] to tiles: [vector of rows][depth][16 pairs][16 rows][2], rounded to bf16; padding is 0. Rows are
+/// read one after the other, which the processor fetches ahead; then tiles are turned in the first-level cache.
 inline void prepare_pairs(const float* q, std::int64_t q_stride, int rows, int key_width, std::uint16_t* to) {
   const std::int64_t depths = tiles_of_depth(key_width);
-  for (int first = 0; first < rows; first += kTileRows) {
-    for (std::int64_t depth = 0; depth < depths; ++depth) {
-      const auto k = static_cast<int>(depth * kTileDepth);
-      const int width = key_width - k < kTileDepth ? key_width - k : kTileDepth;
-      const auto low = static_cast<__mmask16>(width >= 16 ? 0xffff : (1u << width) - 1u);
-      const auto high = static_cast<__mmask16>(width <= 16 ? 0 : (1u << (width - 16)) - 1u);
-      __m512i tile[kTileRows];
-      for (int row = 0; row < kTileRows; ++row) {
-        tile[row] = _mm512_setzero_si512();
-        if (first + row >= rows) continue;
-        const float* from = q + (first + row) * q_stride + k;
-        const __m512 a = _mm512_maskz_loadu_ps(low, from);
-        const __m512 b = high == 0 ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps(high, from + 16);
-        tile[row] = reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(b, a));
+  for (int first = 0; first < rows; first += kTileRows, to += depths * kTileElements) {
+    for (int row = 0; row < kTileRows; ++row) {
+      const float* from = q + (first + row) * q_stride;
+      for (std::int64_t depth = 0; depth < depths; ++depth) {
+        const std::int64_t k = depth * kTileDepth;
+        const __m512i values = first + row < rows ? round_depth(from + k, key_width - k) : _mm512_setzero_si512();
+        _mm512_storeu_si512(to + depth * kTileElements + row * kTileDepth, values);
       }
+    }
+    for (std::int64_t depth = 0; depth < depths; ++depth) {
+      std::uint16_t* at = to + depth * kTileElements;
+      __m512i tile[kTileRows];
+      for (int row = 0; row < kTileRows; ++row) tile[row] = _mm512_loadu_si512(at + row * kTileDepth);
       transpose_16x16(tile);
-      for (int pair = 0; pair < kTileRows; ++pair) _mm512_storeu_si512(to + pair * kTileDepth, tile[pair]);
-      to += kTileElements;
+      for (int pair = 0; pair < kTileRows; ++pair) _mm512_storeu_si512(at + pair * kTileDepth, tile[pair]);
     }
   }
 }
@@ -68,6 +79,7 @@ inline void amx_prepare_queries(const QueryRows& q, float* to) {
 /// A row of a lane, or no row: either type reads as 32 values of bf16 at a time.
 class RowOf {
  public:
+  RowOf() = default;
   RowOf(const LaneRows& rows, std::int64_t t, bool exists) : bf16_(rows.type == RowType::kBf16) {
     if (!exists) return;
     const std::int64_t offset = t % rows.page_rows * rows.row_stride + rows.lane_offset;
@@ -80,25 +92,18 @@ class RowOf {
   [[gnu::always_inline]] __m512i load(std::int64_t at, std::int64_t width) const {
     if (row_ == nullptr) return _mm512_setzero_si512();
     if (bf16_) return load_depth(bf16() + at, width - at);
-    const float* from = reinterpret_cast<const float*>(row_) + at;
-    const std::int64_t rest = width - at;
-    const auto some = [](std::int64_t n) {
-      return static_cast<__mmask16>(n >= 16 ? 0xffff : n <= 0 ? 0 : (1 << n) - 1);
-    };
-    const __m512 low = _mm512_maskz_loadu_ps(some(rest), from);
-    const __m512 high = rest <= 16 ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps(some(rest - 16), from + 16);
-    return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low));
+    return round_depth(reinterpret_cast<const float*>(row_) + at, width - at);
   }
 
  private:
   const std::byte* row_ = nullptr;
-  bool bf16_;
+  bool bf16_ = false;
 };
 
 /// A block of keys as tiles are loaded from it: in place where it is whole, else a copy padded with zeros.
 struct KeyBlock {
-  const std::uint16_t* rows;
-  std::int64_t stride;  ///< elements
+  const std::uint16_t* rows = nullptr;
+  std::int64_t stride = 0;  ///< elements
 };
 
 inline KeyBlock key_block(const LaneRows& keys, std::int64_t first, int count, int width, std::uint16_t* copy) {
@@ -116,36 +121,108 @@ inline KeyBlock key_block(const LaneRows& keys, std::int64_t first, int count, i
   return {copy, depths * kTileDepth};
 }
 
-/// Interleaves the value rows of a span in pairs; keys past `count` are 0, to the end of their block.
-inline void pair_values(const LaneRows& values, std::int64_t first, int count, int width, std::uint16_t* to) {
-  const std::int64_t wide = tiles_of_depth(width);  // two column tiles each
-  const int end = (count + kKeyBlock - 1) / kKeyBlock * kKeyBlock;
-  for (int t = 0; t < end; t += 2) {
-    const RowOf a(values, first + t, t < count);
-    const RowOf b(values, first + t + 1, t + 1 < count);
+/// The value rows of a span, those past its keys absent, to the end of their block.
+struct SpanRows {
+  RowOf rows[kSpan];
+  int count = 0;
+
+  SpanRows(const LaneRows& values, std::int64_t first, int keys) {
+    count = (keys + kKeyBlock - 1) / kKeyBlock * kKeyBlock;
+    for (int t = 0; t < count; ++t) rows[t] = RowOf(values, first + t, t < keys);
+  }
+};
+
+/// Interleaves 32 columns of a span's rows in pairs: two column tiles that stay in the first-level cache while all
+/// packed rows meet them.
+inline void pair_values(const SpanRows& span, int column, int width, std::uint16_t* to) {
+  for (int t = 0; t < span.count; t += 2) {
+    __m512i low, high;
+    interleave(span.rows[t].load(column, width), span.rows[t + 1].load(column, width), low, high);
     std::uint16_t* pair = to + t / kTileDepth * kTileElements + t % kTileDepth / 2 * kTileDepth;
-    for (std::int64_t column = 0; column < wide; ++column) {
-      __m512i low, high;
-      interleave(a.load(column * kTileDepth, width), b.load(column * kTileDepth, width), low, high);
-      std::uint16_t* tile = pair + 2 * column * kSpanDepths * kTileElements;
-      _mm512_storeu_si512(tile, low);
-      _mm512_storeu_si512(tile + kSpanDepths * kTileElements, high);
-    }
+    _mm512_storeu_si512(pair, low);
+    _mm512_storeu_si512(pair + kSpanDepths * kTileElements, high);
   }
 }
 
-/// scores[t][row] of two vectors of rows and 32 keys.
+/// Fetches rows into the second-level cache, some lines at a time between tile products: the keys of a long cache lie
+/// beyond it, and tile loads wait for what they read.
+class FetchAhead {
+ public:
+  /// Rows of cache indices [begin, end).
+  FetchAhead(const LaneRows& rows, std::int64_t begin, std::int64_t end, int width) : rows_(rows), left_(end - begin) {
+    const int bytes = rows.type == RowType::kBf16 ? 2 : 4;
+    row_bytes_ = rows.row_stride * bytes;
+    lines_a_row_ = (std::int64_t{width} * bytes + kLine - 1) / kLine;
+    page_ = begin / rows.page_rows;
+    in_page_ = begin % rows.page_rows - 1;
+    line_ = lines_a_row_;
+  }
+
+  void lines(int count) {
+    for (int i = 0; i < count; ++i) {
+      if (line_ == lines_a_row_ && !next_row()) return;
+      _mm_prefetch(at_ + line_ * kLine, _MM_HINT_T1);
+      ++line_;
+    }
+  }
+
+ private:
+  static constexpr int kLine = 64;
+
+  bool next_row() {
+    if (left_ <= 0) return false;
+    --left_;
+    if (++in_page_ == rows_.page_rows) {
+      in_page_ = 0;
+      ++page_;
+    }
+    const std::int64_t lane = rows_.lane_offset * (rows_.row_stride == 0 ? 0 : row_bytes_ / rows_.row_stride);
+    at_ = static_cast<const char*>(rows_.pages[page_]) + in_page_ * row_bytes_ + lane;
+    line_ = 0;
+    return true;
+  }
+
+  const LaneRows& rows_;
+  std::int64_t left_;
+  std::int64_t row_bytes_ = 0, lines_a_row_ = 0, page_ = 0, in_page_ = 0, line_ = 0;
+  const char* at_ = nullptr;
+};
+
+/// Depths [begin, end) of a sum over the key's columns; what lies before them is in the scores already.
+struct DepthPass {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+
+/// Reads the sums that a pass goes on with, or begins them.
+[[gnu::always_inline]] inline void begin_scores(const DepthPass& pass, const float* (&sums)[4],
+                                                std::int64_t row_bytes) {
+  if (pass.begin == 0) {
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+  } else {
+    _tile_loadd(0, sums[0], row_bytes);
+    _tile_loadd(1, sums[1], row_bytes);
+    _tile_loadd(2, sums[2], row_bytes);
+    _tile_loadd(3, sums[3], row_bytes);
+  }
+}
+
+/// scores[t][row] of two vectors of rows and 32 keys of a block.
 inline void score_two_by_two(const KeyBlock& keys, int first_key, const std::uint16_t* q, std::int64_t depths,
-                             float* scores, int score_stride) {
+                             const DepthPass& pass, float* scores, int score_stride, FetchAhead& ahead) {
   const std::uint16_t* near = keys.rows + first_key * keys.stride;
   const std::uint16_t* far = near + kTileRows * keys.stride;
   const std::uint16_t* next_q = q + depths * kTileElements;
   const std::int64_t row_bytes = 2 * keys.stride;
-  _tile_zero(0);
-  _tile_zero(1);
-  _tile_zero(2);
-  _tile_zero(3);
-  for (std::int64_t depth = 0; depth < depths; ++depth) {
+  float* to = scores + first_key * score_stride;
+  float* far_to = to + kTileRows * score_stride;
+  const std::int64_t to_bytes = 4 * std::int64_t{score_stride};
+  const float* sums[4] = {to, to + kTileRows, far_to, far_to + kTileRows};
+  begin_scores(pass, sums, to_bytes);
+  for (std::int64_t depth = pass.begin; depth < pass.end; ++depth) {
     _tile_loadd(4, near + depth * kTileDepth, row_bytes);
     _tile_loadd(6, q + depth * kTileElements, 64);
     _tile_loadd(7, next_q + depth * kTileElements, 64);
@@ -154,18 +231,17 @@ inline void score_two_by_two(const KeyBlock& keys, int first_key, const std::uin
     _tile_loadd(5, far + depth * kTileDepth, row_bytes);
     _tile_dpbf16ps(2, 5, 6);
     _tile_dpbf16ps(3, 5, 7);
+    ahead.lines(kLinesAhead);
   }
-  float* to = scores + first_key * score_stride;
-  const std::int64_t to_bytes = 4 * std::int64_t{score_stride};
   _tile_stored(0, to, to_bytes);
   _tile_stored(1, to + kTileRows, to_bytes);
-  _tile_stored(2, to + kTileRows * score_stride, to_bytes);
-  _tile_stored(3, to + kTileRows * score_stride + kTileRows, to_bytes);
+  _tile_stored(2, far_to, to_bytes);
+  _tile_stored(3, far_to + kTileRows, to_bytes);
 }
 
 /// scores[t][row] of one vector of rows and a whole block of keys.
 inline void score_one_by_four(const KeyBlock& keys, const std::uint16_t* q, std::int64_t depths, float* scores,
-                              int score_stride) {
+                              int score_stride, FetchAhead& ahead) {
   const std::int64_t row_bytes = 2 * keys.stride;
   const std::int64_t tile = kTileRows * keys.stride;
   _tile_zero(0);
@@ -183,6 +259,7 @@ inline void score_one_by_four(const KeyBlock& keys, const std::uint16_t* q, std:
     _tile_dpbf16ps(2, 6, 7);
     _tile_loadd(4, from + 3 * tile, row_bytes);
     _tile_dpbf16ps(3, 4, 7);
+    ahead.lines(kKeyBlock);
   }
   const std::int64_t to_bytes = 4 * std::int64_t{score_stride};
   _tile_stored(0, scores, to_bytes);
@@ -191,18 +268,43 @@ inline void score_one_by_four(const KeyBlock& keys, const std::uint16_t* q, std:
   _tile_stored(3, scores + 3 * kTileRows * score_stride, to_bytes);
 }
 
-/// scores[t][row] of all vectors of rows and a block of keys.
-inline void score_block_amx(const KeyBlock& keys, const std::uint16_t* q, int vecs, std::int64_t depths, float* scores,
-                            int score_stride) {
+/// scores[t][row] of all vectors of rows and the blocks of a span. Two vectors of rows meet every block before the next
+/// two do, in passes over so many depths that their tiles stay in the first-level cache while the keys go by.
+inline void score_span(const KeyBlock (&keys)[kSpanBlocks], int blocks, const std::uint16_t* q, int vecs,
+                       std::int64_t depths, float* scores, int score_stride, FetchAhead& ahead) {
+  const std::int64_t passes = (depths + kScoreDepths - 1) / kScoreDepths;
   int v = 0;
   for (; v + 2 <= vecs; v += 2) {
-    for (int t = 0; t < kKeyBlock; t += 2 * kTileRows)
-      score_two_by_two(keys, t, q + v * depths * kTileElements, depths, scores + v * kTileRows, score_stride);
+    for (std::int64_t i = 0; i < passes; ++i) {
+      const DepthPass pass{depths * i / passes, depths * (i + 1) / passes};
+      for (int block = 0; block < blocks; ++block) {
+        float* to = scores + std::int64_t{block} * kKeyBlock * score_stride + v * kTileRows;
+        for (int t = 0; t < kKeyBlock; t += 2 * kTileRows)
+          score_two_by_two(keys[block], t, q + v * depths * kTileElements, depths, pass, to, score_stride, ahead);
+      }
+    }
   }
-  if (v < vecs) score_one_by_four(keys, q + v * depths * kTileElements, depths, scores + v * kTileRows, score_stride);
+  if (v == vecs) return;
+  for (int block = 0; block < blocks; ++block) {
+    score_one_by_four(keys[block], q + v * depths * kTileElements, depths,
+                      scores + std::int64_t{block} * kKeyBlock * score_stride + v * kTileRows, score_stride, ahead);
+  }
 }
 
-/// Turns one vector of rows' scores of `blocks` blocks into probabilities as tiles, and moves the rows' state on.
+/// 2^x, to 2e-7 of it; 0 for -infinity, NaN for NaN.
+[[gnu::always_inline]] inline __m512 exp2_scaled(__m512 x) {
+  const __m512 f = _mm512_reduce_ps(x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);  // x - floor(x)
+  __m512 p = _mm512_set1_ps(0x1.ec320ap-10f);  // of the least relative error for 2^f on [0, 1]
+  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0x1.26900cp-7f));
+  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0x1.c95446p-5f));
+  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0x1.ebd5a8p-3f));
+  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0x1.62e4f6p-1f));
+  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0x1.fffffep-1f));
+  return _mm512_scalef_ps(p, x);
+}
+
+/// Turns one vector of rows' scores of `blocks` blocks into probabilities as tiles, and moves the rows' state on. Top
+/// and mass are of scaled scores. `scale` is above 0.
 inline void amx_softmax(const float* scores, int score_stride, int blocks, bool all_seen, float scale,
                         const SoftmaxRows& rows, std::uint16_t* p) {
   using S = Avx512;
@@ -210,21 +312,23 @@ inline void amx_softmax(const float* scores, int score_stride, int blocks, bool 
   const auto seen = S::load(rows.seen);
   const auto factor = S::set1(scale);
   const auto score = [&](int t) {
-    const auto raw = S::mul(S::load(scores + t * score_stride), factor);
+    const auto raw = S::load(scores + t * score_stride);
     return all_seen ? raw : S::select_less(S::set1(static_cast<float>(t)), seen, raw, nothing);
   };
   const auto old_top = S::load(rows.top);
-  auto top = old_top;
-  for (int t = 0; t < blocks * kKeyBlock; ++t) top = S::max(top, score(t));
+  auto highest = nothing;
+  for (int t = 0; t < blocks * kKeyBlock; ++t) highest = S::max(highest, score(t));
+  const auto top = S::max(old_top, S::mul(highest, factor));
   const auto base = S::select_less(top, S::set1(-__FLT_MAX__), S::zero(), top);
-  const auto alpha = exp2<S>(S::sub(old_top, base));
+  const auto minus_base = S::sub(S::zero(), base);
+  const auto alpha = exp2_scaled(S::sub(old_top, base));
   auto mass = S::mul(S::load(rows.mass), alpha);
   for (int depth = 0; depth < blocks * kBlockDepths; ++depth) {
     __m512i pairs[kTileRows];
     for (int pair = 0; pair < kTileRows; ++pair) {
       const int t = depth * kTileDepth + 2 * pair;
-      const auto a = exp2<S>(S::sub(score(t), base));
-      const auto b = exp2<S>(S::sub(score(t + 1), base));
+      const auto a = exp2_scaled(S::fma(score(t), factor, minus_base));
+      const auto b = exp2_scaled(S::fma(score(t + 1), factor, minus_base));
       mass = S::add(S::add(mass, a), b);
       pairs[pair] = bf16_pairs(a, b);
     }
@@ -311,10 +415,11 @@ inline void value_tiles(const std::uint16_t* p, const std::uint16_t* values, int
 }
 
 /// o += p * values of a span, or = where it is the first.
-inline void add_values(const AmxLeafMemory& memory, const LeafArgs& args, int vecs, int blocks, bool first) {
+inline void add_values(const AmxLeafMemory& memory, const SpanRows& span, const LeafArgs& args, int vecs, bool first) {
   const std::int64_t width = args.value_width;
   for (int column = 0; column < args.value_width; column += 2 * kTileRows) {
-    const std::uint16_t* values = memory.values + column / kTileRows * std::int64_t{kSpanDepths} * kTileElements;
+    pair_values(span, column, args.value_width, memory.values);
+    before_tile_loads();
     const int columns = args.value_width - column;
     const int right_columns = columns > kTileRows ? columns - kTileRows : 0;
     for (int v = 0; v < vecs; v += 2) {
@@ -327,8 +432,8 @@ inline void add_values(const AmxLeafMemory& memory, const LeafArgs& args, int ve
                              {right_columns > 0 ? upper + kTileRows : upper, rows, right_columns, width},
                              {lower, lower_rows, columns, width},
                              {right_columns > 0 ? lower + kTileRows : lower, lower_rows, right_columns, width}};
-      value_tiles(memory.p + v * std::int64_t{kSpanDepths} * kTileElements, values, blocks * kBlockDepths, first,
-                  two_vectors, tiles);
+      value_tiles(memory.p + v * std::int64_t{kSpanDepths} * kTileElements, memory.values, span.count / kTileDepth,
+                  first, two_vectors, tiles);
     }
   }
 }
@@ -341,8 +446,8 @@ inline AmxLeafMemory amx_leaf_memory(const LeafArgs& args, int lanes) {
     return start;
   };
   AmxLeafMemory memory;
-  memory.keys = reinterpret_cast<std::uint16_t*>(take(kKeyBlock * tiles_of_depth(args.key_width) * kTileDepth / 2));
-  memory.values = reinterpret_cast<std::uint16_t*>(take(kSpan * tiles_of_depth(args.value_width) * kTileDepth / 2));
+  memory.keys = reinterpret_cast<std::uint16_t*>(take(kSpan * tiles_of_depth(args.key_width) * kTileDepth / 2));
+  memory.values = reinterpret_cast<std::uint16_t*>(take(std::int64_t{kSpan} * kTileDepth / 2));
   memory.scores = take(std::int64_t{kSpan} * lanes);
   memory.p = reinterpret_cast<std::uint16_t*>(take(std::int64_t{kSpan} * lanes / 2));
   memory.state = take(4 * std::int64_t{lanes});
@@ -371,13 +476,20 @@ inline void amx_attend_leaf(const LeafArgs& args) {
     const int count = (next < end ? next : end) - begin;
     const int blocks = (count + kKeyBlock - 1) / kKeyBlock;
     const std::int64_t row = begin - args.first_key_pos;
+    KeyBlock keys[kSpanBlocks];
     for (int block = 0; block < blocks; ++block) {
       const int before = block * kKeyBlock;
       const int keys_left = count - before < kKeyBlock ? count - before : kKeyBlock;
-      const KeyBlock keys = key_block(args.keys, row + before, keys_left, args.key_width, memory.keys);
-      before_tile_loads();
-      score_block_amx(keys, q, vecs, depths, memory.scores + std::int64_t{before} * lanes, lanes);
+      keys[block] =
+          key_block(args.keys, row + before, keys_left, args.key_width, memory.keys + before * depths * kTileDepth);
     }
+    const int next_begin = next < end ? next : args.next_begin;
+    const int next_end = next < end ? end : args.next_end;
+    FetchAhead ahead(args.keys, next_begin - args.first_key_pos,
+                     (next_end - next_begin < kSpan ? next_end : next_begin + kSpan) - args.first_key_pos,
+                     args.key_width);
+    before_tile_loads();
+    score_span(keys, blocks, q, vecs, depths, memory.scores, lanes, ahead);
     for (int v = 0; v < vecs; ++v) {
       const int at = v * kTileRows;
       bool all_seen = count == blocks * kKeyBlock;
@@ -392,9 +504,7 @@ inline void amx_attend_leaf(const LeafArgs& args) {
                   memory.p + v * std::int64_t{kSpanDepths} * kTileElements);
     }
     if (!first) rescale_rows<Avx512>(softmax.alpha, args.rows, args.value_width, args.o);
-    pair_values(values, row, count, args.value_width, memory.values);
-    before_tile_loads();
-    add_values(memory, args, vecs, blocks, first);
+    add_values(memory, SpanRows(values, row, count), args, vecs, first);
     first = false;
     begin += count;
   }
@@ -402,7 +512,7 @@ inline void amx_attend_leaf(const LeafArgs& args) {
     const std::int64_t outputs = static_cast<std::int64_t>(args.rows) * args.value_width;
     for (std::int64_t i = 0; i < outputs; ++i) args.o[i] = 0;
   }
-  normalise_rows<Avx512>(softmax, args.rows, args.value_width, args.o, args.log2_sums);
+  finish_rows(softmax, args.rows, args.shares, args.log2_sums);
 }
 
 }  // namespace

@@ -216,23 +216,13 @@ void rescale_rows(const float* alpha, int rows, int value_width, float* o) {
   }
 }
 
-/// Divides by the mass (times its reciprocal: short leaves would spend their time in divisions); a row that saw nothing
-/// keeps o = 0 and gets an empty sum.
-template <class S>
-void normalise_rows(const SoftmaxRows& state, int rows, int value_width, float* o, float* log2_sums) {
-  constexpr int kWidth = S::kWidth;
-  for (int row = 0; row < rows; ++row, o += value_width) {
+/// What the rows' states leave behind; a row that saw nothing gets an empty sum.
+inline void finish_rows(const SoftmaxRows& state, int rows, float* shares, float* log2_sums) {
+  for (int row = 0; row < rows; ++row) {
     const float mass = state.mass[row];
-    if (mass == 0.0f) {
-      log2_sums[row] = kNothingSeen;
-      continue;
-    }
-    log2_sums[row] = state.top[row] + __builtin_log2f(mass);
-    const float share = 1.0f / mass;
-    const auto factor = S::set1(share);
-    int v = 0;
-    for (; v + kWidth <= value_width; v += kWidth) S::store(o + v, S::mul(S::load(o + v), factor));
-    for (; v < value_width; ++v) o[v] *= share;
+    const bool nothing = mass == 0.0f;
+    shares[row] = nothing ? 0.0f : 1.0f / mass;
+    log2_sums[row] = nothing ? kNothingSeen : state.top[row] + __builtin_log2f(mass);
   }
 }
 
@@ -297,7 +287,7 @@ void attend_leaf(const LeafArgs& args) {
     value_block<S>(scores, lanes, values, args.value_width, seen, args.rows, args.o);
     begin += count;
   }
-  normalise_rows<S>(softmax, args.rows, args.value_width, args.o, args.log2_sums);
+  finish_rows(softmax, args.rows, args.shares, args.log2_sums);
 }
 
 }  // namespace

@@ -124,11 +124,13 @@ struct LeafArgs {
   bool bf16 = false;      ///< q, and rows that are not bf16, are rounded to it; where KernelTable::bf16_group_rows > 0
   int first_key_pos = 0;  ///< cache index of key row 0
   int begin = 0, end = 0;
+  int next_begin = 0, next_end = 0;  ///< keys that the thread reads after these: what may be fetched ahead
   int key_width = 0, value_width = 0;
   float scale_log2 = 1;
   float* scratch = nullptr;    ///< leaf_scratch_floats
-  float* o = nullptr;          ///< [rows, value_width], contiguous: normalised result, 0 where nothing is seen
-  float* log2_sums = nullptr;  ///< [rows], -infinity where nothing is seen
+  float* o = nullptr;          ///< [rows, value_width], contiguous: to be multiplied by the row's share
+  float* shares = nullptr;     ///< [rows]: one over the mass
+  float* log2_sums = nullptr;  ///< [rows], -infinity where nothing is seen: o and share are then 0
 };
 
 /// What a wide product's weights are: rows [n, k] of bf16, or panels of tensor/grouped.h.
@@ -169,6 +171,8 @@ struct KernelTable {
   void (*row_sum)(const RowSumPanel& panel);
   void (*grouped_product)(const GroupedPanel& panel);
   void (*round_row)(const RoundRow& row);
+  /// to[0, n) = x rounded to bf16. Null where bf16_products is false.
+  void (*round_bf16)(const float* x, std::uint16_t* to, std::int64_t n);
   /// Null where many rows are multiplied like few.
   void (*wide_product)(const WidePanel& panel);
   /// Packed rows as attend_leaf reads them: [key_width, rows] per vector pair, padded lanes 0. `to` holds query_floats.
@@ -176,8 +180,10 @@ struct KernelTable {
   void (*attend_leaf)(const LeafArgs& args);
   /// to[i, :] = the first `width` columns of row first + i as floats, `count` rows without gaps.
   void (*widen_rows)(const LaneRows& from, std::int64_t first, int count, int width, float* to);
-  /// into = a_weight * into + b_weight * b, rounded as every merge of two states is.
-  void (*combine)(float* into, const float* b, float a_weight, float b_weight, std::int64_t n);
+  /// to = factor * from.
+  void (*scale)(float* to, const float* from, float factor, std::int64_t n);
+  /// into = a_weight * into + b_weight * (b_share * b), rounded as every merge of two states is.
+  void (*combine)(float* into, const float* b, float b_share, float a_weight, float b_weight, std::int64_t n);
   /// y = x / sqrt(mean(x^2) + eps) * weight; y may be x.
   void (*rms_norm)(const float* x, const float* weight, float* y, std::int64_t n, double eps);
   /// into += weight * x.
@@ -214,8 +220,10 @@ constexpr std::int64_t query_floats(const KernelTable& kernels, int key_width) {
 constexpr std::int64_t leaf_scratch_floats(const KernelTable& kernels, int key_width, int value_width) {
   constexpr std::int64_t kPad = 16;
   const std::int64_t rows = most_group_rows(kernels) + kPad;
-  if (kernels.bf16_group_rows == 0) return kKeyBlock * (key_width + value_width + 2 * kPad) + (kKeyBlock + 4) * rows;
-  return kKeyBlock * (key_width + 2 * kPad) + kAmxSpan * (value_width + 2 * kPad) + (2 * kAmxSpan + 8) * rows;
+  const std::int64_t floats = kKeyBlock * (key_width + value_width + 2 * kPad) + (kKeyBlock + 4) * rows;
+  if (kernels.bf16_group_rows == 0) return floats;
+  const std::int64_t tiles = kAmxSpan * ((key_width + 2 * kPad) / 2 + 2 * kPad) + (2 * kAmxSpan + 8) * rows;
+  return tiles > floats ? tiles : floats;
 }
 
 /// Null where this build or processor family has no such instruction set.

@@ -23,10 +23,12 @@ constexpr KernelTable kernel_table(const char* isa) {
           .row_sum = &row_sum<S>,
           .grouped_product = &grouped_product<GroupDot>,
           .round_row = &round_row,
+          .round_bf16 = nullptr,
           .wide_product = nullptr,
           .prepare_queries = &prepare_queries<S>,
           .attend_leaf = &attend_leaf<S>,
           .widen_rows = &widen_rows<S>,
+          .scale = &scale<S>,
           .combine = &combine<S>,
           .rms_norm = &rms_norm<S>,
           .add_scaled = &add_scaled<S>};

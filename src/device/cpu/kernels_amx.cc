@@ -3,10 +3,7 @@
 #if defined(__AMX_TILE__) && defined(__AMX_BF16__) && defined(__AVX512BF16__) && defined(__AVX512VNNI__)
 #include "device/cpu/amx_attend.h"
 #include "device/cpu/amx_product.h"
-#include "device/cpu/group_dot_avx512.h"
-#include "device/cpu/kernel_unit.h"
 #include "device/cpu/pair_dot.h"
-#include "device/cpu/simd_avx512.h"
 
 namespace latte {
 namespace {
@@ -17,7 +14,7 @@ constexpr int kMostGroupRows = 128;
 /// AVX-512 with bf16 and VNNI, but attention over bf16 rows and products of many rows on tiles. Products of few rows
 /// wait for memory: the dot instructions keep up with it.
 constexpr KernelTable amx_table() {
-  KernelTable table = kernel_table<Avx512, PairDot, VnniGroupDot>("amx");
+  KernelTable table = pair_dot_table("amx");
   table.bf16_group_rows = kMostGroupRows;
   table.prepare_queries = &amx_prepare_queries;
   table.attend_leaf = &amx_attend_leaf;

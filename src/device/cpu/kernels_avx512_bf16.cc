@@ -2,14 +2,11 @@
 
 #if defined(__AVX512BF16__) && defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && \
     defined(__AVX512VL__) && defined(__AVX512VNNI__)
-#include "device/cpu/group_dot_avx512.h"
-#include "device/cpu/kernel_unit.h"
 #include "device/cpu/pair_dot.h"
-#include "device/cpu/simd_avx512.h"
 
 namespace latte {
 const KernelTable* avx512_bf16_kernels() {
-  static constexpr KernelTable kTable = kernel_table<Avx512, PairDot, VnniGroupDot>("avx512_bf16");
+  static constexpr KernelTable kTable = pair_dot_table("avx512_bf16");
   return &kTable;
 }
 

@@ -36,7 +36,7 @@ class MergeTree {
       sums_[level] = {};
     }
     top_ = std::max(top_, level);
-    fold_state(kernels_, {level_o(level), &sums_[level].value}, o, log2_sum, width_);
+    fold_state(kernels_, {level_o(level), &sums_[level].value}, {o, log2_sum}, width_);
     ++counts_[level];
   }
 
@@ -50,17 +50,17 @@ class MergeTree {
 
 }  // namespace
 
-void fold_state(const KernelTable& kernels, StateRef into, const float* o, float log2_sum, std::int64_t width) {
+void fold_state(const KernelTable& kernels, StateRef into, const FoldedState& state, std::int64_t width) {
   const Log2Sum a{*into.log2_sum};
-  const Log2Sum b{log2_sum};
+  const Log2Sum b{state.log2_sum};
   if (b.empty()) return;
   if (a.empty()) {
-    std::memcpy(into.o, o, static_cast<std::size_t>(width) * sizeof(float));
-    *into.log2_sum = log2_sum;
+    kernels.scale(into.o, state.o, state.share, width);
+    *into.log2_sum = state.log2_sum;
     return;
   }
   const MergeWeights weights = merge_weights(a, b);
-  kernels.combine(into.o, o, weights.a_weight, weights.b_weight, width);
+  kernels.combine(into.o, state.o, state.share, weights.a_weight, weights.b_weight, width);
   *into.log2_sum = weights.sum.value;
 }
 

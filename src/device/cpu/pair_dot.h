@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "device/cpu/group_dot_avx512.h"
+#include "device/cpu/kernel_unit.h"
 #include "device/cpu/simd_avx512.h"
 
 namespace latte {
@@ -21,6 +23,23 @@ struct PairDot {
  private:
   static __m512bh as_pairs(__m512i bits) { return reinterpret_cast<__m512bh>(bits); }
 };
+
+/// As KernelTable::round_bf16.
+inline void round_bf16(const float* x, std::uint16_t* to, std::int64_t n) {
+  constexpr int kWidth = Avx512::kWidth;
+  for (std::int64_t i = 0; i < n; i += kWidth) {
+    const auto some = static_cast<__mmask16>(n - i >= kWidth ? 0xffff : (1u << (n - i)) - 1u);
+    const __m256bh halves = _mm512_cvtneps_pbh(_mm512_maskz_loadu_ps(some, x + i));
+    _mm256_mask_storeu_epi16(to + i, some, reinterpret_cast<__m256i>(halves));
+  }
+}
+
+/// AVX-512 with the dot instructions of bf16 pairs and of codes.
+constexpr KernelTable pair_dot_table(const char* isa) {
+  KernelTable table = kernel_table<Avx512, PairDot, VnniGroupDot>(isa);
+  table.round_bf16 = &round_bf16;
+  return table;
+}
 
 }  // namespace
 }  // namespace latte

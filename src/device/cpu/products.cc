@@ -1,10 +1,10 @@
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "device/cpu/cpu_backend.h"
 #include "device/cpu/lane_rows.h"
 #include "tensor/grouped.h"
-#include "tensor/half.h"
 
 // Matrix products: each operation becomes a list of jobs for the launcher.
 
@@ -31,11 +31,15 @@ void put_bias(const Projection& projection) {
 
 const std::uint16_t* CpuBackend::rounded(const float* x, std::int64_t x_stride, std::int64_t rows, std::int64_t cols) {
   auto* to = rounded_.get<std::uint16_t>(rows * cols);
-  for_rows(rows, cols, [&](std::int64_t i, int) {
-    const float* from = x + i * x_stride;
-    std::uint16_t* row = to + i * cols;
-    for (std::int64_t j = 0; j < cols; ++j) row[j] = to_bf16(from[j]).bits;
-  });
+  if (x_stride == cols) {  // one run of floats, which threads share however long its rows are
+    constexpr std::int64_t kPiece = 4096;
+    const std::int64_t total = rows * cols;
+    for_rows((total + kPiece - 1) / kPiece, kPiece, [&](std::int64_t i, int) {
+      kernels_.round_bf16(x + i * kPiece, to + i * kPiece, std::min(kPiece, total - i * kPiece));
+    });
+    return to;
+  }
+  for_rows(rows, cols, [&](std::int64_t i, int) { kernels_.round_bf16(x + i * x_stride, to + i * cols, cols); });
   return to;
 }
 

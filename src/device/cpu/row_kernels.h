@@ -43,17 +43,29 @@ void gate_rows(float* gate, const float* up, std::int64_t n) {
 }
 
 template <class S>
-void combine(float* into, const float* b, float a_weight, float b_weight, std::int64_t n) {
+void scale(float* to, const float* from, float factor, std::int64_t n) {
   constexpr int kWidth = S::kWidth;
+  const auto by = S::set1(factor);
+  std::int64_t i = 0;
+  for (; i + kWidth <= n; i += kWidth) S::store(to + i, S::mul(by, S::load(from + i)));
+  if (i == n) return;
+  const int rest = static_cast<int>(n - i);
+  S::store_first(to + i, S::mul(by, S::load_first(from + i, rest)), rest);
+}
+
+template <class S>
+void combine(float* into, const float* b, float b_share, float a_weight, float b_weight, std::int64_t n) {
+  constexpr int kWidth = S::kWidth;
+  const auto share = S::set1(b_share);
   const auto wa = S::set1(a_weight);
   const auto wb = S::set1(b_weight);
   std::int64_t i = 0;
   for (; i + kWidth <= n; i += kWidth) {
-    S::store(into + i, S::fma(wb, S::load(b + i), S::mul(wa, S::load(into + i))));
+    S::store(into + i, S::fma(wb, S::mul(share, S::load(b + i)), S::mul(wa, S::load(into + i))));
   }
   if (i == n) return;
   const int rest = static_cast<int>(n - i);
-  const auto last = S::fma(wb, S::load_first(b + i, rest), S::mul(wa, S::load_first(into + i, rest)));
+  const auto last = S::fma(wb, S::mul(share, S::load_first(b + i, rest)), S::mul(wa, S::load_first(into + i, rest)));
   S::store_first(into + i, last, rest);
 }
 
