@@ -66,7 +66,7 @@ class Soak {
     std::error_code ignored;
     std::filesystem::remove(file_, ignored);
     const std::int64_t grown = warm_bytes > 0 ? resident_bytes() - warm_bytes : 0;
-    if (failure_.empty() && !testing::kSanitized && grown > (std::int64_t{8} << 20))
+    if (failure_.empty() && !kSanitized && grown > (std::int64_t{8} << 20))
       failure_ = "memory grew by " + std::to_string(grown >> 10) + " KiB after the first third";
     std::printf(
         "chat_soak: seed %llu, %d conversations, %d turns (%d stopped, %d regenerated, %d undone, %d saved and loaded, "

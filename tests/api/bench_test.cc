@@ -161,7 +161,7 @@ TEST(Bench, ARequestThatDoesNotHoldTogetherIsAnError) {
 }
 
 std::string config_of(const std::string& family) {
-  const auto folder = testing::family_folder(family);
+  const auto folder = family_folder(family);
   return folder.has_value() ? *folder + "/config.json" : "";
 }
 

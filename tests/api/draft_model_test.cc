@@ -27,13 +27,13 @@ constexpr std::array kFamilies = {"deepseek_v3", "deepseek_v2_lite", "glm4_moe_l
 class DraftModel : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!latte::testing::test_data_folder().has_value()) GTEST_SKIP() << "LATTE_TEST_DATA is not set";
+    if (!test_data_folder().has_value()) GTEST_SKIP() << "LATTE_TEST_DATA is not set";
   }
   /// `family` with the small tokenizer, in a folder of its own.
   std::string model(const std::string& family) {
     const std::string folder = folder_.file(family);
     std::filesystem::create_directories(folder);
-    write_chat_model(folder, *latte::testing::family_folder(family), "");
+    write_chat_model(folder, *family_folder(family), "");
     return folder;
   }
   EngineOptions options(const std::string& target, const std::string& draft) {

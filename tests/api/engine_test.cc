@@ -114,7 +114,7 @@ TEST(Engine, ComputeIsWhatProductsRunIn) {
   ASSERT_EQ(wide.warnings.size(), 1u);
   EXPECT_NE(wide.warnings[0].find("--dtype bf16"), std::string::npos) << wide.warnings[0];
 
-  const std::optional<std::string> tiny = latte::testing::model_folder("latte-tiny");
+  const std::optional<std::string> tiny = model_folder("latte-tiny");
   if (!tiny.has_value()) GTEST_SKIP() << "latte-tiny is not unpacked and LATTE_TEST_DATA is not set";
   options.model = *tiny;
   for (const char* isa : {"scalar", "avx2", "avx512", "avx512_bf16", "amx"}) {
@@ -174,7 +174,7 @@ TEST(Engine, TellsWhatItLoads) {
 }
 
 TEST(Engine, TrainedModelIsReadyInAFifthOfASecond) {
-  const std::optional<std::string> tiny = latte::testing::model_folder("latte-tiny");
+  const std::optional<std::string> tiny = model_folder("latte-tiny");
   if (!tiny.has_value()) GTEST_SKIP() << "latte-tiny is not unpacked and LATTE_TEST_DATA is not set";
   EngineOptions options;
   options.model = *tiny;
@@ -186,7 +186,7 @@ TEST(Engine, TrainedModelIsReadyInAFifthOfASecond) {
     ASSERT_NE(engine->text(), nullptr);
     best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
-  EXPECT_LT(best, latte::testing::kSanitized ? 20 : 0.2);
+  EXPECT_LT(best, kSanitized ? 20 : 0.2);
 }
 
 TEST(Engine, ContextBeyondTheModelWarnsAndWorks) {
@@ -283,7 +283,7 @@ TEST(Engine, OverflowStopsTheRequestAndNamesTheLayer) {
 }
 
 TEST(Engine, DraftModelOfAnotherVocabularyIsRefused) {
-  const std::optional<std::string> tiny = latte::testing::model_folder("latte-tiny");
+  const std::optional<std::string> tiny = model_folder("latte-tiny");
   if (!tiny.has_value()) GTEST_SKIP() << "latte-tiny is not unpacked and LATTE_TEST_DATA is not set";
   const TempFolder folder;
   for (const auto& entry : std::filesystem::directory_iterator(*tiny)) {
@@ -322,7 +322,7 @@ TEST(Inspect, CountsWhatTheFolderHolds) {
 }
 
 TEST(Inspect, MeasuresTheMtpLayerOfATrainedModel) {
-  const std::optional<std::string> tiny = latte::testing::model_folder("latte-tiny");
+  const std::optional<std::string> tiny = model_folder("latte-tiny");
   if (!tiny.has_value()) GTEST_SKIP() << "latte-tiny is not unpacked and LATTE_TEST_DATA is not set";
   EngineOptions options;
   options.model = *tiny;

@@ -97,7 +97,7 @@ TEST_F(EvalTest, NothingToForetellIsAnErrorAndTheCallerMayStop) {
 // The training code's own figures for the first 1024 tokens of each held-out document of prose.
 TEST(Eval, HeldOutProseScoresAsInTraining) {
   const char* data = std::getenv("LATTE_TEST_DATA");
-  const std::optional<std::string> tiny = latte::testing::model_folder("latte-tiny");
+  const std::optional<std::string> tiny = model_folder("latte-tiny");
   if (data == nullptr || !tiny.has_value()) GTEST_SKIP() << "LATTE_TEST_DATA is not set";
   std::ifstream file(std::string(data) + "/data/heldout/heldout_prose.txt", std::ios::binary);
   const std::string text((std::istreambuf_iterator<char>(file)), {});

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,12 @@ inline RunOptions sampled(int max_tokens, std::uint64_t seed) {
   options.sampling = SamplingChoice{.temperature = 0.8, .top_k = 40, .top_p = 0.95, .min_p = 0};
   options.seed = seed;
   return options;
+}
+
+inline GenerateResult run(Session& session, std::span<const std::int32_t> prompt, const RunOptions& options) {
+  const Result<GenerateResult> result = session.generate(prompt, options);
+  EXPECT_TRUE(result.ok()) << (result.ok() ? "" : result.error().message);
+  return result.ok() ? *result : GenerateResult{};
 }
 
 }  // namespace latte::test

@@ -20,12 +20,6 @@ Engine open_with(Numerics numerics) {
   return open_or_die(options);
 }
 
-GenerateResult run(Session& session, std::span<const std::int32_t> prompt, int tokens) {
-  Result<GenerateResult> result = session.generate(prompt, greedy(tokens));
-  EXPECT_TRUE(result.ok()) << (result.ok() ? "" : result.error().message);
-  return result.ok() ? std::move(*result) : GenerateResult{};
-}
-
 // The prompt of a second turn: the first, its reply, and `more` ids.
 std::vector<std::int32_t> next_prompt(const GenerateResult& turn, int more) {
   std::vector<std::int32_t> ids = turn.prompt_ids;
@@ -37,10 +31,10 @@ std::vector<std::int32_t> next_prompt(const GenerateResult& turn, int more) {
 
 bool same_rows_warm_and_cold(const Engine& engine, SpecType spec, int first_prompt, int more) {
   Session warm = session_or_die(engine, spec);
-  const std::vector<std::int32_t> prompt = next_prompt(run(warm, some_ids(first_prompt), 30), more);
-  const GenerateResult second = run(warm, prompt, 20);
+  const std::vector<std::int32_t> prompt = next_prompt(run(warm, some_ids(first_prompt), greedy(30)), more);
+  const GenerateResult second = run(warm, prompt, greedy(20));
   Session cold = session_or_die(engine, spec);
-  const GenerateResult fresh = run(cold, prompt, 20);
+  const GenerateResult fresh = run(cold, prompt, greedy(20));
   EXPECT_EQ(second.ids, fresh.ids);
   return cached_bits(warm) == cached_bits(cold) && last_logits(warm, prompt) == last_logits(cold, prompt);
 }
@@ -62,22 +56,23 @@ TEST(Pinned, FastNumericsDoNotPromiseThat) {
 TEST(Pinned, WholeStepsOfPromptRowsAreKept) {
   const Engine engine = open_with(Numerics::kPinned);
   Session session = session_or_die(engine);
-  const GenerateResult first = run(session, some_ids(700), 5);
+  const GenerateResult first = run(session, some_ids(700), greedy(5));
   EXPECT_EQ(first.cached_tokens, 0);
   EXPECT_EQ(first.paths.materialised_steps, 3);
-  EXPECT_EQ(run(session, some_ids(700), 5).cached_tokens, 2 * kStep);
-  EXPECT_EQ(run(session, some_ids(kStep + 1), 5).cached_tokens, kStep);
-  EXPECT_EQ(run(session, some_ids(kStep), 5).cached_tokens, 0);  // the last row is always read: its step is the first
+  EXPECT_EQ(run(session, some_ids(700), greedy(5)).cached_tokens, 2 * kStep);
+  EXPECT_EQ(run(session, some_ids(kStep + 1), greedy(5)).cached_tokens, kStep);
+  EXPECT_EQ(run(session, some_ids(kStep), greedy(5)).cached_tokens,
+            0);  // the last row is always read: its step is the first
 }
 
 TEST(Pinned, RowsOfDecodingAreReadAgainAsPrompt) {
   const Engine engine = open_with(Numerics::kPinned);
   Session session = session_or_die(engine);
-  const GenerateResult first = run(session, some_ids(250), 30);
-  const GenerateResult second = run(session, next_prompt(first, 1), 5);
+  const GenerateResult first = run(session, some_ids(250), greedy(30));
+  const GenerateResult second = run(session, next_prompt(first, 1), greedy(5));
   EXPECT_EQ(second.cached_tokens, 0);
   EXPECT_EQ(second.paths.materialised_rows, 281);
-  EXPECT_EQ(run(session, next_prompt(second, 1), 5).cached_tokens, kStep);
+  EXPECT_EQ(run(session, next_prompt(second, 1), greedy(5)).cached_tokens, kStep);
 }
 
 TEST(Pinned, LogitsAreThoseOfAnyCutIntoPromptSteps) {
@@ -105,7 +100,7 @@ TEST(Pinned, ACacheFileOfFastRowsIsRefused) {
   const std::string file = folder.path() + "/rows.cache";
   const Engine fast = open_with(Numerics::kFast), pinned = open_with(Numerics::kPinned);
   Session session = session_or_die(fast);
-  run(session, some_ids(300), 5);
+  run(session, some_ids(300), greedy(5));
   ASSERT_TRUE(session.save(file).ok());
   Session other = session_or_die(pinned);
   const auto loaded = other.load(file);
@@ -118,13 +113,13 @@ TEST(Pinned, ACacheFileGoesOnLikeTheSession) {
   const std::string file = folder.path() + "/rows.cache";
   const Engine engine = open_with(Numerics::kPinned);
   Session saved = session_or_die(engine), loaded = session_or_die(engine), cold = session_or_die(engine);
-  const GenerateResult first = run(saved, some_ids(300), 30);
+  const GenerateResult first = run(saved, some_ids(300), greedy(30));
   ASSERT_TRUE(saved.save(file).ok());
   ASSERT_TRUE(loaded.load(file).ok());
   const std::vector<std::int32_t> prompt = next_prompt(first, 9);
-  const GenerateResult second = run(loaded, prompt, 9);
+  const GenerateResult second = run(loaded, prompt, greedy(9));
   EXPECT_EQ(second.cached_tokens, kStep);
-  EXPECT_EQ(second.ids, run(cold, prompt, 9).ids);
+  EXPECT_EQ(second.ids, run(cold, prompt, greedy(9)).ids);
   EXPECT_EQ(cached_bits(loaded), cached_bits(cold));
 }
 

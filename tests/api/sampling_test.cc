@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <optional>
 #include <random>
 #include <set>
@@ -14,18 +13,11 @@
 #include <vector>
 
 #include "family_engine.h"
+#include "support/never.h"
 #include "support/test_model.h"
 
 namespace latte::test {
 namespace {
-
-constexpr double kNever = -std::numeric_limits<double>::infinity();
-
-GenerateResult run(Session& session, std::span<const std::int32_t> prompt, const RunOptions& options) {
-  const Result<GenerateResult> result = session.generate(prompt, options);
-  EXPECT_TRUE(result.ok()) << (result.ok() ? "" : result.error().message);
-  return result.ok() ? *result : GenerateResult{};
-}
 
 void expect_same_logprobs(const std::vector<TokenLogprobs>& given, const std::vector<TokenLogprobs>& expected) {
   const auto same = [](const TokenLogprob& a, const TokenLogprob& b) {
@@ -202,8 +194,8 @@ TEST_F(SamplingTest, CombinationsAreEqualWithAndWithoutSpeculation) {
 class TinySamplingTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    const auto target = latte::testing::model_folder("latte-tiny");
-    const auto draft = latte::testing::model_folder("latte-tiny-draft");
+    const auto target = model_folder("latte-tiny");
+    const auto draft = model_folder("latte-tiny-draft");
     if (!target.has_value() || !draft.has_value()) GTEST_SKIP() << "latte-tiny is not unpacked (./quickstart does it)";
     EngineOptions options;
     options.model = *target;

@@ -15,10 +15,10 @@
 namespace latte {
 namespace {
 
-using testing::DeviceMatrix;
-using testing::random_matrix;
-using testing::random_row;
-using testing::RowValues;
+using test::DeviceMatrix;
+using test::random_matrix;
+using test::random_row;
+using test::RowValues;
 
 constexpr int kHidden = 24;
 
@@ -56,7 +56,7 @@ class GqaLayer {
     plan_step(g_, first, rows, role, plan);
     BufferCarver size(nullptr);
     AttentionBuffers::carve(size, plan, 0, activation_);
-    const DeviceBuffer memory = testing::poisoned_buffer(backend_, size.used());
+    const DeviceBuffer memory = test::poisoned_buffer(backend_, size.used());
     BufferCarver carver(memory.data());
     const AttentionBuffers buffers = AttentionBuffers::carve(carver, plan, 0, activation_);
     DeviceMatrix x(backend_, activation_, rows, kHidden), residual(backend_, activation_, rows, kHidden);
@@ -138,8 +138,8 @@ TEST(GqaStep, StepAcrossALengthClassTakesTwoCalls) {
   const auto cpu = open("cpu"), reference = open("reference");
   GqaLayer layer(*cpu, kSmall, 16400), oracle(*reference, kSmall, 16400);
   EXPECT_LT(
-      testing::max_relative_difference(layer.step(16376, 16, Role::kGenerated), oracle.step(16376, 16, Role::kGenerated)),
-      testing::kModelF32);
+      test::max_relative_difference(layer.step(16376, 16, Role::kGenerated), oracle.step(16376, 16, Role::kGenerated)),
+      test::kModelF32);
   EXPECT_EQ(layer.calls, 2);
 }
 
@@ -149,8 +149,8 @@ TEST(GqaStep, EveryGroupingEqualsTheReference) {
     GqaLayer layer(*cpu, g, 120), oracle(*reference, g, 120);
     for (const int rows : {1, 2, 40}) {
       EXPECT_LT(
-          testing::max_relative_difference(layer.step(80, rows, Role::kPrompt), oracle.step(80, rows, Role::kPrompt)),
-          testing::kModelF32)
+          test::max_relative_difference(layer.step(80, rows, Role::kPrompt), oracle.step(80, rows, Role::kPrompt)),
+          test::kModelF32)
           << g.heads << "/" << g.kv_heads << ", " << rows << " rows";
     }
   }
@@ -160,8 +160,8 @@ TEST(GqaStep, PromptOfSeveralBlocksEqualsTheReference) {
   constexpr GqaGeometry kWide{.heads = 64, .kv_heads = 8, .head_dim = 128};
   const auto cpu = open("cpu"), reference = open("reference");
   GqaLayer layer(*cpu, kWide, 140), oracle(*reference, kWide, 140);
-  EXPECT_LT(testing::max_relative_difference(layer.step(0, 140, Role::kPrompt), oracle.step(0, 140, Role::kPrompt)),
-            testing::kModelF32);
+  EXPECT_LT(test::max_relative_difference(layer.step(0, 140, Role::kPrompt), oracle.step(0, 140, Role::kPrompt)),
+            test::kModelF32);
   EXPECT_EQ(layer.calls, 2);
 }
 

@@ -195,7 +195,7 @@ TEST(Generate, LogprobsAreInTheJsonWhenAskedFor) {
 }
 
 TEST(Generate, GroupedQueryAttentionIsCountedAsItself) {
-  const auto folder = latte::testing::family_folder("qwen3");
+  const auto folder = family_folder("qwen3");
   if (!folder.has_value()) GTEST_SKIP() << "LATTE_TEST_DATA is not set: the model is not in the repository";
   const std::vector<std::string> command = {"generate", "-m", *folder, "--ids", "1,2,3", "-n", "4", "--temp", "0"};
   std::vector<std::string> as_json = command;
@@ -226,7 +226,7 @@ TEST(Generate, InterruptEndsWith130) {
 class TinyModel : public ::testing::Test {
  protected:
   void SetUp() override {
-    const std::optional<std::string> found = latte::testing::model_folder("latte-tiny");
+    const std::optional<std::string> found = model_folder("latte-tiny");
     if (!found.has_value()) GTEST_SKIP() << "latte-tiny is not unpacked and LATTE_TEST_DATA is not set";
     model_ = *found;
   }
@@ -266,7 +266,7 @@ TEST_F(TinyModel, StopTextEndsTheTextBeforeIt) {
 }
 
 TEST_F(TinyModel, DraftModelDrafts) {
-  const std::optional<std::string> draft = latte::testing::model_folder("latte-tiny-draft");
+  const std::optional<std::string> draft = model_folder("latte-tiny-draft");
   if (!draft.has_value()) GTEST_SKIP() << "latte-tiny-draft is not unpacked";
   const nlohmann::json plain = run_latte({"generate", "-m", model_, "-p", "int main(void)", "-n", "48", "-t", "1",
                                           "--spec-type", "none", "--json"})

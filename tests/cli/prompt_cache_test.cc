@@ -164,7 +164,7 @@ TEST_F(PromptCacheOption, AnInterruptSavesWhatIsThere) {
 }
 
 TEST_F(PromptCacheOption, TextOfTheTrainedModelIsTheSameFromTheFile) {
-  const std::optional<std::string> tiny = latte::testing::model_folder("latte-tiny");
+  const std::optional<std::string> tiny = model_folder("latte-tiny");
   if (!tiny.has_value()) GTEST_SKIP() << "latte-tiny is not unpacked and LATTE_TEST_DATA is not set";
   for (const char* spec : {"none", "mtp", "lookup"}) {
     const std::vector<std::string> plain = {

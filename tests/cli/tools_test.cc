@@ -173,7 +173,7 @@ TEST(InspectCommand, JsonHoldsTheContract) {
 }
 
 TEST(TextCommands, IdsAndTextGoBothWays) {
-  const std::optional<std::string> tiny = latte::testing::model_folder("latte-tiny");
+  const std::optional<std::string> tiny = model_folder("latte-tiny");
   if (!tiny.has_value()) GTEST_SKIP() << "latte-tiny is not unpacked and LATTE_TEST_DATA is not set";
   const std::string text = "Grüße, 漢字 and\ttabs\n";
   const nlohmann::json ids = run_latte({"tokenize", "-m", *tiny, "-p", text, "--json"}).json();

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "decode/decode_rig.h"
 #include "decode/draft_model_drafter.h"
 #include "decode/lookup_drafter.h"
 #include "decode/mtp_drafter.h"
@@ -19,6 +20,8 @@
 
 namespace latte {
 namespace {
+
+using test::DrafterKind;
 
 constexpr int kTokens = 96;
 // Prompt rows that each arm reads itself, so that the MTP layer has hidden rows to start from.
@@ -58,21 +61,19 @@ class RecordingTimeline final : public Timeline {
   std::map<int, std::uint64_t> bits_;
 };
 
-enum class Drafts { kNone, kMtp, kDraftModel, kLookup };
-
 struct Arm {
-  Drafts drafts = Drafts::kNone;
+  DrafterKind drafts = DrafterKind::kNone;
   int depth = 0;
   int threads = 1;
 };
 
-struct Outcome {
+struct RecordedRun {
   std::vector<TokenId> tokens;
   std::map<int, std::uint64_t> bits;
   DecodeStats stats;
 };
 
-bool counts(const Outcome& outcome, int depth) {
+bool counts(const RecordedRun& outcome, int depth) {
   const auto& tested = outcome.stats.tested_per_position;
   const auto& accepted = outcome.stats.accepted_per_position;
   bool rejected = false;
@@ -83,8 +84,8 @@ bool counts(const Outcome& outcome, int depth) {
 class BitEquality : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
-    const auto target = testing::model_folder("latte-tiny");
-    const auto draft = testing::model_folder("latte-tiny-draft");
+    const auto target = test::model_folder("latte-tiny");
+    const auto draft = test::model_folder("latte-tiny-draft");
     if (!target.has_value() || !draft.has_value()) GTEST_SKIP() << "latte-tiny is not unpacked (./quickstart does it)";
     for (const int threads : {1, 2}) {
       auto backend = open_backend({.device = "cpu", .isa = GetParam(), .threads = threads, .compute = DType::kBf16});
@@ -97,7 +98,7 @@ class BitEquality : public ::testing::TestWithParam<std::string> {
     model_.emplace(std::move(*model));
     draft_.emplace(std::move(*small));
     const auto prompts =
-        testing::read_golden_prompts(std::string(LATTE_SOURCE_DIR) + "/tests/data/latte-tiny/golden.json");
+        test::read_golden_prompts(std::string(LATTE_SOURCE_DIR) + "/tests/data/latte-tiny/golden.json");
     ASSERT_TRUE(prompts.ok());
     for (const auto& prompt : *prompts) {
       short_ids_.insert(short_ids_.end(), prompt.ids.begin(), prompt.ids.end());
@@ -118,8 +119,8 @@ class BitEquality : public ::testing::TestWithParam<std::string> {
     return sequence.cache().snapshot();
   }
 
-  Outcome run(std::span<const TokenId> prompt, const LatentSnapshot& start, const SamplingOptions& sampling,
-              const Arm& arm) {
+  RecordedRun run(std::span<const TokenId> prompt, const LatentSnapshot& start, const SamplingOptions& sampling,
+                  const Arm& arm) {
     Backend& backend = *backends_[static_cast<std::size_t>(arm.threads - 1)];
     const SequenceOptions options{.cache_dtype = cache_dtype_};
     ModelSequence sequence(*model_, backend, options);
@@ -128,10 +129,10 @@ class BitEquality : public ::testing::TestWithParam<std::string> {
     MtpSequence mtp(*model_, backend, options, sequence.scratch());
     ModelSequence small(*draft_, backend, options);
     std::unique_ptr<Drafter> drafter;
-    if (arm.drafts == Drafts::kMtp) drafter = std::make_unique<MtpDrafter>(mtp);
-    if (arm.drafts == Drafts::kDraftModel) drafter = std::make_unique<DraftModelDrafter>(small);
-    if (arm.drafts == Drafts::kLookup) drafter = std::make_unique<LookupDrafter>();
-    Outcome outcome{.tokens = {prompt.begin(), prompt.end()}, .bits = {}, .stats = {}};
+    if (arm.drafts == DrafterKind::kMtp) drafter = std::make_unique<MtpDrafter>(mtp);
+    if (arm.drafts == DrafterKind::kDraftModel) drafter = std::make_unique<DraftModelDrafter>(small);
+    if (arm.drafts == DrafterKind::kLookup) drafter = std::make_unique<LookupDrafter>();
+    RecordedRun outcome{.tokens = {prompt.begin(), prompt.end()}, .bits = {}, .stats = {}};
     const Sampler sampler(sampling, model_->config.vocab);
     const auto done = generate({.target = target,
                                 .drafter = drafter.get(),
@@ -167,18 +168,20 @@ class BitEquality : public ::testing::TestWithParam<std::string> {
          {SamplingOptions{}, SamplingOptions{.temperature = 0.4, .top_k = 50, .top_p = 0.95, .seed = 7}}) {
       const std::string what =
           std::to_string(prompt.size()) + " tokens, temperature " + std::to_string(sampling.temperature);
-      const Outcome plain = run(prompt, start, sampling, {});
-      std::vector<Arm> arms = {{Drafts::kNone, 0, 2}, {Drafts::kDraftModel, 4, 2}, {Drafts::kLookup, 8, 1}};
-      for (int depth = 1; depth <= 8; ++depth) arms.push_back({Drafts::kMtp, depth, 1 + depth % 2});
+      const RecordedRun plain = run(prompt, start, sampling, {});
+      std::vector<Arm> arms = {
+          {DrafterKind::kNone, 0, 2}, {DrafterKind::kDraftModel, 4, 2}, {DrafterKind::kLookup, 8, 1}};
+      for (int depth = 1; depth <= 8; ++depth) arms.push_back({DrafterKind::kMtp, depth, 1 + depth % 2});
       for (const Arm& arm : arms) {
-        const Outcome other = run(prompt, start, sampling, arm);
+        const RecordedRun other = run(prompt, start, sampling, arm);
         EXPECT_EQ(other.tokens, plain.tokens) << what << ", depth " << arm.depth;
         EXPECT_EQ(other.bits, plain.bits) << what << ", depth " << arm.depth;
         drafted_ += arm.depth > 0;
         counted_ += arm.depth > 0 && counts(other, arm.depth);
-        if (arm.drafts == Drafts::kMtp && counts(other, arm.depth)) counted_depths_.insert(arm.depth);
-        if (arm.drafts == Drafts::kDraftModel) draft_model_counts_ = draft_model_counts_ || counts(other, arm.depth);
-        if (arm.drafts == Drafts::kLookup) lookup_counts_ = lookup_counts_ || counts(other, arm.depth);
+        if (arm.drafts == DrafterKind::kMtp && counts(other, arm.depth)) counted_depths_.insert(arm.depth);
+        if (arm.drafts == DrafterKind::kDraftModel)
+          draft_model_counts_ = draft_model_counts_ || counts(other, arm.depth);
+        if (arm.drafts == DrafterKind::kLookup) lookup_counts_ = lookup_counts_ || counts(other, arm.depth);
       }
       for (const int width : {1, 2, 3, 5, 7, 8, 11, 15, 16}) {
         EXPECT_EQ(replay(plain.tokens, prompt.size(), start, width), plain.bits) << what << ", steps of " << width;
@@ -214,9 +217,9 @@ TEST_P(BitEquality, ShortPrompts) {
 
 TEST_P(BitEquality, LongPrompts) {
   if (!widest()) GTEST_SKIP() << "long prompts run on the widest instruction set";
-  const auto data = testing::test_data_folder();
+  const auto data = test::test_data_folder();
   if (!data.has_value()) GTEST_SKIP() << "LATTE_TEST_DATA is not set: the long document is read from there";
-  const auto ids = testing::read_golden_ids(*data + "/models/latte-tiny/golden_long.safetensors", "ids");
+  const auto ids = test::read_golden_ids(*data + "/models/latte-tiny/golden_long.safetensors", "ids");
   ASSERT_TRUE(ids.ok());
   for (const std::size_t length : {1021, 6000}) expect_equal_arms(std::span(*ids).first(length));
   expect_every_kind_counted();
@@ -244,11 +247,11 @@ TEST_P(BitEquality, AcrossALengthClass) {
   constexpr int kBorder = 16384;
   static_assert(leaf_length(kBorder) < leaf_length(kBorder + 1));
   while (prompt.size() < kBorder - kTokens / 2) prompt.push_back(short_ids_[prompt.size() % short_ids_.size()]);
-  const LatentSnapshot start = repeated(prefill(std::span(prompt).first(1000)),
-                                        static_cast<int>(prompt.size()) - kReadByEachArm);
-  const Outcome plain = run(prompt, start, {}, {});
-  for (const Arm& arm : {Arm{Drafts::kMtp, 3, 2}, Arm{Drafts::kLookup, 8, 1}}) {
-    const Outcome other = run(prompt, start, {}, arm);
+  const LatentSnapshot start =
+      repeated(prefill(std::span(prompt).first(1000)), static_cast<int>(prompt.size()) - kReadByEachArm);
+  const RecordedRun plain = run(prompt, start, {}, {});
+  for (const Arm& arm : {Arm{DrafterKind::kMtp, 3, 2}, Arm{DrafterKind::kLookup, 8, 1}}) {
+    const RecordedRun other = run(prompt, start, {}, arm);
     EXPECT_EQ(other.tokens, plain.tokens);
     EXPECT_EQ(other.bits, plain.bits);
   }
@@ -261,13 +264,13 @@ TEST_P(BitEquality, OnRowsOfOtherTypes) {
   for (const DType type : {DType::kQ8, DType::kF16}) {
     cache_dtype_ = type;
     const LatentSnapshot start = prefill(prompt);
-    const Outcome plain = run(prompt, start, {}, {});
-    for (const Arm& arm : {Arm{Drafts::kNone, 0, 2}, Arm{Drafts::kMtp, 1, 1}, Arm{Drafts::kMtp, 4, 2},
-                           Arm{Drafts::kDraftModel, 3, 1}, Arm{Drafts::kLookup, 8, 2}}) {
-      const Outcome other = run(prompt, start, {}, arm);
+    const RecordedRun plain = run(prompt, start, {}, {});
+    for (const Arm& arm : {Arm{DrafterKind::kNone, 0, 2}, Arm{DrafterKind::kMtp, 1, 1}, Arm{DrafterKind::kMtp, 4, 2},
+                           Arm{DrafterKind::kDraftModel, 3, 1}, Arm{DrafterKind::kLookup, 8, 2}}) {
+      const RecordedRun other = run(prompt, start, {}, arm);
       EXPECT_EQ(other.tokens, plain.tokens) << dtype_name(type) << ", depth " << arm.depth;
       EXPECT_EQ(other.bits, plain.bits) << dtype_name(type) << ", depth " << arm.depth;
-      EXPECT_TRUE(arm.drafts != Drafts::kMtp || counts(other, arm.depth)) << dtype_name(type);
+      EXPECT_TRUE(arm.drafts != DrafterKind::kMtp || counts(other, arm.depth)) << dtype_name(type);
     }
     for (const int width : {2, 7, 16})
       EXPECT_EQ(replay(plain.tokens, prompt.size(), start, width), plain.bits) << dtype_name(type) << ", " << width;

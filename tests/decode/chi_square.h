@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-namespace latte::testing {
+namespace latte::test {
 
 /// Q(a, x), the regularised upper incomplete gamma function: the chance that a chi-square value of 2a degrees of
 /// freedom exceeds 2x. By the power series below a + 1, by the continued fraction (Lentz) above.
@@ -61,4 +61,4 @@ inline double chi_square_p(std::span<const std::int64_t> counts, std::span<const
   return cells.size() < 2 ? 1 : upper_gamma(0.5 * static_cast<double>(cells.size() - 1), 0.5 * statistic);
 }
 
-}  // namespace latte::testing
+}  // namespace latte::test

@@ -14,7 +14,7 @@
 #include "decode/mtp_drafter.h"
 #include "decode/speculative_loop.h"
 
-namespace latte::testing {
+namespace latte::test {
 
 enum class DrafterKind { kNone, kLookup, kDraftModel, kMtp };
 inline constexpr DrafterKind kAllDrafters[] = {DrafterKind::kNone, DrafterKind::kLookup, DrafterKind::kDraftModel,
@@ -163,4 +163,4 @@ struct DecodeRig {
   Watch watch;
 };
 
-}  // namespace latte::testing
+}  // namespace latte::test

@@ -9,10 +9,10 @@
 namespace latte {
 namespace {
 
-using testing::DecodeRig;
-using testing::DrafterKind;
-using testing::plain_text;
-using testing::toy_prompt;
+using test::DecodeRig;
+using test::DrafterKind;
+using test::plain_text;
+using test::toy_prompt;
 
 TEST(DraftModelDrafter, FeedsOneInputPerDraftAndTheMissingOneNextRound) {
   DecodeRig rig({.kind = DrafterKind::kDraftModel, .drafter_noise = 0});
@@ -106,7 +106,7 @@ std::vector<TokenId> drafts_for(Drafter& drafter, const std::vector<TokenId>& to
 
 TEST(DraftModelDrafter, DraftsDependOnTheTokensAlone) {
   const Sampler greedy({}, 50);
-  testing::FakeTimeline model({});
+  test::FakeTimeline model({});
   DraftModelDrafter drafter(model);
   std::vector<TokenId> tokens = toy_prompt(20);
   const std::vector<TokenId> expected = plain_text({}, greedy, tokens, 4);
@@ -119,7 +119,7 @@ TEST(DraftModelDrafter, DraftsDependOnTheTokensAlone) {
 }
 
 TEST(DraftModelDrafter, DraftsNothingWhereItsModelHasNoRowForAnId) {
-  testing::FakeTimeline model({.vocab = 30});
+  test::FakeTimeline model({.vocab = 30});
   DraftModelDrafter drafter(model);
   const Sampler greedy({}, 50);
   std::vector<TokenId> tokens = toy_prompt(20, 30);

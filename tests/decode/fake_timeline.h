@@ -13,7 +13,7 @@
 #include "base/random.h"
 #include "model/timeline.h"
 
-namespace latte::testing {
+namespace latte::test {
 
 /// A model in miniature: the logits after a token are a function of the last three tokens. A drafter's model differs
 /// from the target's by noise of its own, or prefers exactly what the target likes least.
@@ -229,4 +229,4 @@ class FakeMtpTimeline final : public MtpTimeline {
   StepMemory memory_;
 };
 
-}  // namespace latte::testing
+}  // namespace latte::test

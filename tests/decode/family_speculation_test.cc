@@ -7,6 +7,7 @@
 #include <optional>
 #include <ostream>
 
+#include "decode/decode_rig.h"
 #include "decode/draft_model_drafter.h"
 #include "decode/lookup_drafter.h"
 #include "decode/mtp_drafter.h"
@@ -18,6 +19,8 @@
 
 namespace latte {
 namespace {
+
+using test::DrafterKind;
 
 // Passes everything on and keeps the logits that each position was last given.
 class KeepingTimeline final : public Timeline {
@@ -54,14 +57,12 @@ struct Pair {
 
 void PrintTo(const Pair& pair, std::ostream* out) { *out << pair.target << " drafted by " << pair.draft; }
 
-struct Outcome {
+struct KeptRun {
   std::vector<TokenId> tokens;
   std::map<int, std::vector<float>> logits;
   std::vector<std::byte> cache;
   DecodeStats stats;
 };
-
-enum class Drafts { kNone, kModel, kLookup, kMtp };
 
 constexpr int kContext = 96;
 
@@ -69,7 +70,7 @@ class FamilySpeculation : public ::testing::TestWithParam<std::tuple<Pair, std::
  protected:
   void SetUp() override {
     const auto& [pair, isa] = GetParam();
-    const auto target = testing::family_folder(pair.target), draft = testing::family_folder(pair.draft);
+    const auto target = test::family_folder(pair.target), draft = test::family_folder(pair.draft);
     if (!target.has_value() || !draft.has_value()) GTEST_SKIP() << "LATTE_TEST_DATA is not set";
     for (const int threads : {1, 2}) {
       auto backend = open_backend({.device = "cpu", .isa = isa, .threads = threads, .compute = DType::kF32});
@@ -81,12 +82,12 @@ class FamilySpeculation : public ::testing::TestWithParam<std::tuple<Pair, std::
     ASSERT_LE(large->config.vocab, small->config.vocab) << "the draft model can be fed every id";
     target_.emplace(std::move(*large));
     draft_.emplace(std::move(*small));
-    const auto ids = testing::read_golden_ids(*target + "/golden.safetensors", "ids");
+    const auto ids = test::read_golden_ids(*target + "/golden.safetensors", "ids");
     ASSERT_TRUE(ids.ok());
     prompt_.assign(ids->begin(), ids->begin() + 30);
   }
 
-  Outcome run(Drafts drafts, int depth, const SamplingOptions& sampling) {
+  KeptRun run(DrafterKind drafts, int depth, const SamplingOptions& sampling) {
     Backend& backend = *backends_[static_cast<std::size_t>(depth % 2)];
     const SequenceOptions options{.context = kContext};
     ModelSequence sequence(*target_, backend, options);
@@ -94,11 +95,11 @@ class FamilySpeculation : public ::testing::TestWithParam<std::tuple<Pair, std::
     ModelSequence small(*draft_, backend, options);
     std::optional<MtpSequence> mtp;
     std::unique_ptr<Drafter> drafter;
-    if (drafts == Drafts::kModel) drafter = std::make_unique<DraftModelDrafter>(small);
-    if (drafts == Drafts::kLookup) drafter = std::make_unique<LookupDrafter>();
-    if (drafts == Drafts::kMtp)
+    if (drafts == DrafterKind::kDraftModel) drafter = std::make_unique<DraftModelDrafter>(small);
+    if (drafts == DrafterKind::kLookup) drafter = std::make_unique<LookupDrafter>();
+    if (drafts == DrafterKind::kMtp)
       drafter = std::make_unique<MtpDrafter>(mtp.emplace(*target_, backend, options, sequence.scratch()));
-    Outcome outcome{.tokens = prompt_, .logits = {}, .cache = {}, .stats = {}};
+    KeptRun outcome{.tokens = prompt_, .logits = {}, .cache = {}, .stats = {}};
     const Sampler sampler(sampling, target_->config.vocab);
     const auto done = generate({.target = target,
                                 .drafter = drafter.get(),
@@ -117,7 +118,7 @@ class FamilySpeculation : public ::testing::TestWithParam<std::tuple<Pair, std::
     return outcome;
   }
 
-  void expect_same(const Outcome& drafted, const Outcome& plain, const std::string& what) {
+  void expect_same(const KeptRun& drafted, const KeptRun& plain, const std::string& what) {
     EXPECT_EQ(drafted.tokens, plain.tokens) << what;
     EXPECT_EQ(drafted.logits, plain.logits) << what;
     EXPECT_EQ(drafted.cache, plain.cache) << what;
@@ -132,15 +133,15 @@ TEST_P(FamilySpeculation, ChangesNoBit) {
   std::int64_t drafted = 0, rejected = 0;
   for (const SamplingOptions& sampling :
        {SamplingOptions{}, SamplingOptions{.temperature = 0.7, .top_k = 50, .top_p = 0.95, .seed = 7}}) {
-    const Outcome plain = run(Drafts::kNone, 0, sampling);
+    const KeptRun plain = run(DrafterKind::kNone, 0, sampling);
     for (const int depth : {1, 2, 4, 7, 15}) {
-      const Outcome other = run(Drafts::kModel, depth, sampling);
+      const KeptRun other = run(DrafterKind::kDraftModel, depth, sampling);
       expect_same(other, plain, "draft model, depth " + std::to_string(depth));
       drafted += other.stats.drafted;
       rejected += other.stats.drafted - other.stats.accepted;
     }
-    expect_same(run(Drafts::kLookup, 8, sampling), plain, "lookup");
-    if (target_->has_mtp()) expect_same(run(Drafts::kMtp, 3, sampling), plain, "mtp");
+    expect_same(run(DrafterKind::kLookup, 8, sampling), plain, "lookup");
+    if (target_->has_mtp()) expect_same(run(DrafterKind::kMtp, 3, sampling), plain, "mtp");
   }
   EXPECT_GT(drafted, 0);
   if (std::get<0>(GetParam()).target == std::get<0>(GetParam()).draft) {

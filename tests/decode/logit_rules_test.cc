@@ -6,10 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "support/never.h"
+
 namespace latte {
 namespace {
 
-constexpr double kNever = -std::numeric_limits<double>::infinity();
+using test::kNever;
+
 const std::vector<float> kLogits{2, -2, 0, 4, -1, 3};
 
 /// kLogits after `rules`, where the prompt is `prompt` and `generated` followed.

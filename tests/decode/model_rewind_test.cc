@@ -18,7 +18,7 @@ namespace {
 class ModelRewind : public ::testing::TestWithParam<DType> {
  protected:
   void SetUp() override {
-    const auto folder = testing::model_folder("latte-tiny");
+    const auto folder = test::model_folder("latte-tiny");
     if (!folder.has_value()) GTEST_SKIP() << "latte-tiny is not unpacked (./quickstart does it)";
     auto backend = open_backend(
         {.device = "cpu", .threads = 2, .compute = GetParam() == DType::kF32 ? DType::kF32 : DType::kBf16});
@@ -28,7 +28,7 @@ class ModelRewind : public ::testing::TestWithParam<DType> {
     ASSERT_TRUE(model.ok());
     model_.emplace(std::move(*model));
     const auto prompts =
-        testing::read_golden_prompts(std::string(LATTE_SOURCE_DIR) + "/tests/data/latte-tiny/golden.json");
+        test::read_golden_prompts(std::string(LATTE_SOURCE_DIR) + "/tests/data/latte-tiny/golden.json");
     ASSERT_TRUE(prompts.ok());
     prompt_ = prompts->front().ids;
     text_ = prompts->front().greedy;

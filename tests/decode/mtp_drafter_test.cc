@@ -9,11 +9,11 @@
 namespace latte {
 namespace {
 
-using testing::DecodeRig;
-using testing::DrafterKind;
-using testing::FakeMtpTimeline;
-using testing::plain_text;
-using testing::toy_prompt;
+using test::DecodeRig;
+using test::DrafterKind;
+using test::FakeMtpTimeline;
+using test::plain_text;
+using test::toy_prompt;
 
 const MtpDrafter& drafter_of(const DecodeRig& rig) { return static_cast<const MtpDrafter&>(*rig.watch.inner); }
 
@@ -46,7 +46,7 @@ TEST(MtpDrafter, RowsEqualARunThatWroteThemOneAtATime) {
   std::vector<TokenId> tokens = toy_prompt(40);
   drafting.run(tokens, {.max_tokens = 100, .depth = 5});
 
-  testing::FakeTimeline target({});
+  test::FakeTimeline target({});
   FakeMtpTimeline one_by_one({});
   for (int row = 0; row < drafting.mtp.length(); ++row) {
     const auto step = target.step({&tokens[row], 1}, Role::kGenerated, LogitsWanted::kNone);
@@ -77,7 +77,7 @@ TEST(MtpDrafter, WritesThePromptAsItIsRead) {
 }
 
 TEST(MtpDrafter, NoMemoryForTheQueueIsAnErrorAndItGoesOn) {
-  testing::FakeTimeline target({});
+  test::FakeTimeline target({});
   FakeMtpTimeline mtp({});
   MtpDrafter drafter(mtp);
   const std::vector<TokenId> tokens = toy_prompt(4);

@@ -3,24 +3,24 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <limits>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "decode/decode_rig.h"
 #include "decode/stop_strings.h"
+#include "support/never.h"
 
 namespace latte {
 namespace {
 
-using testing::DecodeRig;
-using testing::DrafterKind;
-using testing::kAllDrafters;
-using testing::toy_prompt;
-using testing::ToyModel;
+using test::DecodeRig;
+using test::DrafterKind;
+using test::kAllDrafters;
+using test::kNever;
+using test::toy_prompt;
+using test::ToyModel;
 
-constexpr double kNever = -std::numeric_limits<double>::infinity();
 constexpr DrafterKind kRealDrafters[] = {DrafterKind::kLookup, DrafterKind::kDraftModel, DrafterKind::kMtp};
 
 /// A token's text: none to three letters of a small alphabet, so that stop texts begin and end inside tokens.

@@ -12,16 +12,16 @@
 namespace latte {
 namespace {
 
-using testing::chi_square_p;
-using testing::DecodeRig;
-using testing::DrafterKind;
-using testing::ToyModel;
-using testing::upper_gamma;
+using test::chi_square_p;
+using test::DecodeRig;
+using test::DrafterKind;
+using test::ToyModel;
+using test::upper_gamma;
 
 constexpr int kDraws = 20000;
 constexpr double kSmallestP = 1e-3;
 constexpr int kVocab = 60;
-const std::vector<TokenId> kContext{11, 4, 27};
+const std::vector<TokenId> kPrompt{11, 4, 27};
 
 using Distribution = std::vector<double>;
 
@@ -97,7 +97,7 @@ Draws draw(const Drafting& drafting, SamplingOptions sampling, std::uint64_t fir
   for (std::uint64_t i = 0; i < kDraws; ++i) {
     sampling.seed = first_seed + i;
     DecodeRig rig({.model = kModel, .kind = drafting.kind, .sampling = sampling, .drafter_noise = drafting.noise});
-    std::vector<TokenId> tokens = kContext;
+    std::vector<TokenId> tokens = kPrompt;
     const Generation done = rig.run(tokens, {.max_tokens = 3, .depth = 3, .accept = accept});
     draws.texts.emplace_back(tokens.begin() + 3, tokens.end());
     draws.stats.rounds += done.stats.rounds;
@@ -119,15 +119,15 @@ struct Exact {
 
   explicit Exact(const SamplingOptions& sampling)
       : second(kVocab), third(kVocab), first_and_second(kVocab * kVocab), second_and_third(kVocab * kVocab) {
-    first = distribution(kModel.logits(kContext), sampling);
+    first = distribution(kModel.logits(kPrompt), sampling);
     for (int a = 0; a < kVocab; ++a) {
-      second_after.push_back(distribution(kModel.logits(kContext[1], kContext[2], a), sampling));
+      second_after.push_back(distribution(kModel.logits(kPrompt[1], kPrompt[2], a), sampling));
       for (int b = 0; b < kVocab; ++b) {
         const double pair = first[a] * second_after[a][b];
         first_and_second[a * kVocab + b] = pair;
         second[b] += pair;
         if (pair <= 0) continue;
-        const Distribution after = distribution(kModel.logits(kContext[2], a, b), sampling);
+        const Distribution after = distribution(kModel.logits(kPrompt[2], a, b), sampling);
         for (int c = 0; c < kVocab; ++c) {
           third[c] += pair * after[c];
           second_and_third[b * kVocab + c] += pair * after[c];
@@ -286,7 +286,7 @@ TEST(SamplingDistribution, AcceptanceIsWhatTheNoiseCouplingPromises) {
     double expected = 0;
     double variation = 0;
     for (int a = 0; a < kVocab; ++a) {
-      const Distribution q = distribution(drafter.logits(kContext[1], kContext[2], a), kPlainSampling);
+      const Distribution q = distribution(drafter.logits(kPrompt[1], kPrompt[2], a), kPlainSampling);
       expected += exact.first[a] * expected_acceptance(exact.second_after[a], q);
       variation += exact.first[a] * total_variation(exact.second_after[a], q);
     }

@@ -35,7 +35,7 @@ constexpr double kRounding = 3e-3;
 class SecondTurnTest : public ::testing::TestWithParam<SecondTurn> {
  protected:
   void SetUp() override {
-    const auto folder = testing::model_folder("latte-tiny");
+    const auto folder = test::model_folder("latte-tiny");
     if (!folder.has_value()) GTEST_SKIP() << "latte-tiny is not unpacked (./quickstart does it)";
     // In f32: where products of many rows are multiplied in bf16 of their own (AMX), decoded rows differ by roundings.
     auto backend = open_backend({.device = "cpu", .threads = 2, .compute = DType::kF32});
@@ -45,7 +45,7 @@ class SecondTurnTest : public ::testing::TestWithParam<SecondTurn> {
     ASSERT_TRUE(model.ok());
     model_.emplace(std::move(*model));
     const auto prompts =
-        testing::read_golden_prompts(std::string(LATTE_SOURCE_DIR) + "/tests/data/latte-tiny/golden.json");
+        test::read_golden_prompts(std::string(LATTE_SOURCE_DIR) + "/tests/data/latte-tiny/golden.json");
     ASSERT_TRUE(prompts.ok());
     for (const auto& prompt : *prompts) {
       ids_.insert(ids_.end(), prompt.ids.begin(), prompt.ids.end());
@@ -86,7 +86,7 @@ TEST_P(SecondTurnTest, IsThatOfAFreshPrefill) {
 
   ModelSequence fresh(*model_, *backend_, options());
   const std::vector<float> expected = last_logits(fresh.step(text, Role::kPrompt, LogitsWanted::kLast));
-  const double difference = testing::max_relative_difference(second, expected);
+  const double difference = test::max_relative_difference(second, expected);
   RecordProperty("difference", std::to_string(difference));
   EXPECT_LE(difference, GetParam().bound);
   EXPECT_EQ(std::max_element(second.begin(), second.end()) - second.begin(),
@@ -99,8 +99,8 @@ TEST_P(SecondTurnTest, IsNearThatOfFullRows) {
   ModelSequence coded(*model_, *backend_, options());
   ModelSequence full(*model_, *backend_, {.cache_dtype = DType::kF32, .path = GetParam().path});
   const double difference =
-      testing::max_relative_difference(last_logits(coded.step(text, Role::kPrompt, LogitsWanted::kLast)),
-                                       last_logits(full.step(text, Role::kPrompt, LogitsWanted::kLast)));
+      test::max_relative_difference(last_logits(coded.step(text, Role::kPrompt, LogitsWanted::kLast)),
+                                    last_logits(full.step(text, Role::kPrompt, LogitsWanted::kLast)));
   RecordProperty("difference", std::to_string(difference));
   EXPECT_LE(difference, 2e-2);
   EXPECT_GT(difference, 0) << "rows were stored as they were asked for";

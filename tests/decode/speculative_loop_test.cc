@@ -10,12 +10,12 @@
 namespace latte {
 namespace {
 
-using testing::DecodeRig;
-using testing::DrafterKind;
-using testing::kAllDrafters;
-using testing::plain_text;
-using testing::toy_prompt;
-using testing::ToyModel;
+using test::DecodeRig;
+using test::DrafterKind;
+using test::kAllDrafters;
+using test::plain_text;
+using test::toy_prompt;
+using test::ToyModel;
 
 const std::vector<SamplingOptions> kGreedyAndSampled = {
     {}, {.temperature = 1, .seed = 5}, {.temperature = 0.7, .top_k = 20, .top_p = 0.9, .seed = 8}};

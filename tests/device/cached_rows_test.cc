@@ -14,7 +14,7 @@
 #include "support/tolerance.h"
 #include "tensor/half.h"
 
-namespace latte::testing {
+namespace latte::test {
 namespace {
 
 class CachedRows : public ::testing::TestWithParam<std::string> {
@@ -128,4 +128,4 @@ INSTANTIATE_TEST_SUITE_P(Every, CachedRows,
                          [](const ::testing::TestParamInfo<std::string>& one) { return one.param; });
 
 }  // namespace
-}  // namespace latte::testing
+}  // namespace latte::test

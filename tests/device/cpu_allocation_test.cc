@@ -39,7 +39,7 @@ void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
 [[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 
-namespace latte::testing {
+namespace latte::test {
 namespace {
 
 TEST(CpuAllocation, NothingAfterWarmUp) {
@@ -60,4 +60,4 @@ TEST(CpuAllocation, NothingAfterWarmUp) {
 }
 
 }  // namespace
-}  // namespace latte::testing
+}  // namespace latte::test

@@ -10,7 +10,7 @@
 #include "support/random_rows.h"
 #include "support/test_backends.h"
 
-namespace latte::testing {
+namespace latte::test {
 namespace {
 
 class GroupedBits : public ::testing::TestWithParam<CpuChoice> {
@@ -58,4 +58,4 @@ INSTANTIATE_TEST_SUITE_P(Cpu, GroupedBits, ::testing::ValuesIn(cpu_choices()),
                          [](const ::testing::TestParamInfo<CpuChoice>& one) { return one.param.name(); });
 
 }  // namespace
-}  // namespace latte::testing
+}  // namespace latte::test

@@ -7,7 +7,7 @@
 #include "support/test_backends.h"
 #include "support/tolerance.h"
 
-namespace latte::testing {
+namespace latte::test {
 namespace {
 
 constexpr int kRows = 4;
@@ -39,4 +39,4 @@ INSTANTIATE_TEST_SUITE_P(Lengths, LongAttention,
 TEST(LongAttentionWide, AgreesWithTheReference) { expect_agreement(long_spec(16, 512, 64, 8193, DType::kF32)); }
 
 }  // namespace
-}  // namespace latte::testing
+}  // namespace latte::test

@@ -13,7 +13,7 @@
 #include "support/test_backends.h"
 #include "support/tolerance.h"
 
-namespace latte::testing {
+namespace latte::test {
 namespace {
 
 constexpr int kQueries = 5;
@@ -152,4 +152,4 @@ TEST(MaterialisedEqualsAbsorbed, AtFullWidth) {
 }
 
 }  // namespace
-}  // namespace latte::testing
+}  // namespace latte::test

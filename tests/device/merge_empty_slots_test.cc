@@ -10,7 +10,7 @@
 namespace latte {
 namespace {
 
-using testing::DeviceMatrix;
+using test::DeviceMatrix;
 
 // A slot whose chunk holds no key that a row may see is empty: its log-sum says so and its values are never read.
 void expect_empty_slots_count_for_nothing(Backend& backend) {
@@ -48,15 +48,15 @@ TEST(MergeEmptySlots, CountForNothingOnTheReference) {
   expect_empty_slots_count_for_nothing(**backend);
 }
 
-class MergeEmptySlotsOn : public ::testing::TestWithParam<testing::CpuChoice> {};
+class MergeEmptySlotsOn : public ::testing::TestWithParam<test::CpuChoice> {};
 
 TEST_P(MergeEmptySlotsOn, CountForNothing) {
-  auto backend = testing::open_cpu(GetParam());
+  auto backend = test::open_cpu(GetParam());
   if (!backend.ok()) GTEST_SKIP() << backend.error().message;
   expect_empty_slots_count_for_nothing(**backend);
 }
 
-INSTANTIATE_TEST_SUITE_P(Cpu, MergeEmptySlotsOn, ::testing::ValuesIn(testing::cpu_choices()),
+INSTANTIATE_TEST_SUITE_P(Cpu, MergeEmptySlotsOn, ::testing::ValuesIn(test::cpu_choices()),
                          [](const auto& choice) { return choice.param.name(); });
 
 }  // namespace

@@ -13,7 +13,7 @@
 #include "support/random_rows.h"
 #include "support/test_backends.h"
 
-namespace latte::testing {
+namespace latte::test {
 namespace {
 
 class Operations : public ::testing::TestWithParam<std::tuple<CpuChoice, std::string>> {
@@ -140,4 +140,4 @@ INSTANTIATE_TEST_SUITE_P(Every, Memory,
                          [](const ::testing::TestParamInfo<std::string>& one) { return one.param; });
 
 }  // namespace
-}  // namespace latte::testing
+}  // namespace latte::test

@@ -9,7 +9,7 @@
 #include "support/device_memory.h"
 #include "support/random_rows.h"
 
-namespace latte::testing {
+namespace latte::test {
 namespace {
 
 class Reference : public ::testing::Test {
@@ -164,4 +164,4 @@ TEST_F(Reference, AGatedBlockAddsDownOfSiluGateTimesUp) {
 }
 
 }  // namespace
-}  // namespace latte::testing
+}  // namespace latte::test

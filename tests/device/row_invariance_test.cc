@@ -9,7 +9,7 @@
 #include "support/operation_cases.h"
 #include "support/test_backends.h"
 
-namespace latte::testing {
+namespace latte::test {
 namespace {
 
 /// An instruction set with the arithmetic it is told to use.
@@ -181,4 +181,4 @@ std::string arithmetic_name(const ::testing::TestParamInfo<CpuChoice>& one) {
 INSTANTIATE_TEST_SUITE_P(Cpu, RowInvariance, ::testing::ValuesIn(arithmetics()), arithmetic_name);
 
 }  // namespace
-}  // namespace latte::testing
+}  // namespace latte::test

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "support/refusal.h"
 #include "support/stored_tensors.h"
 #include "support/temp_folder.h"
 
@@ -17,10 +18,7 @@ class Shards {
     folder_.write("model.safetensors.index.json", index);
   }
   Result<Checkpoint> open() const { return Checkpoint::open(folder_.path()); }
-  std::string refusal() const {
-    const Result<Checkpoint> checkpoint = open();
-    return checkpoint.ok() ? "(accepted)" : checkpoint.error().message;
-  }
+  std::string refusal() const { return test::refusal(open()); }
   const test::TempFolder& folder() const { return folder_; }
 
  private:

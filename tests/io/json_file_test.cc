@@ -2,15 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include "support/refusal.h"
 #include "support/temp_folder.h"
 
 namespace latte {
 namespace {
 
-std::string refusal(std::string_view text) {
-  const Result<Json> parsed = parse_json(text, "x.json");
-  return parsed.ok() ? "(accepted)" : parsed.error().message;
-}
+std::string json_refusal(std::string_view text) { return test::refusal(parse_json(text, "x.json")); }
 
 TEST(ParseJson, BuildsTheTree) {
   const Result<Json> parsed = parse_json(R"({"a":[1,-2,2.5,true,null,{"b":"c"}],"d":{}})", "x.json");
@@ -21,27 +19,28 @@ TEST(ParseJson, BuildsTheTree) {
 
 TEST(ParseJson, SyntaxErrorNamesFileAndByte) {
   EXPECT_EQ(
-      refusal(R"({"a":1,})"),
+      json_refusal(R"({"a":1,})"),
       R"(x.json: not valid JSON at byte 8: "syntax error while parsing object key - unexpected '}'; expected string literal")");
-  EXPECT_NE(refusal("").find("x.json: not valid JSON at byte 1"), std::string::npos) << refusal("");
-  EXPECT_NE(refusal("[1] 2").find("x.json: not valid JSON at byte 5"), std::string::npos) << refusal("[1] 2");
-  EXPECT_NE(refusal("[1e999]").find("x.json: not valid JSON"), std::string::npos) << refusal("[1e999]");
+  EXPECT_NE(json_refusal("").find("x.json: not valid JSON at byte 1"), std::string::npos) << json_refusal("");
+  EXPECT_NE(json_refusal("[1] 2").find("x.json: not valid JSON at byte 5"), std::string::npos) << json_refusal("[1] 2");
+  EXPECT_NE(json_refusal("[1e999]").find("x.json: not valid JSON"), std::string::npos) << json_refusal("[1e999]");
 }
 
 TEST(ParseJson, BrokenUtf8StaysOutOfTheMessage) {
-  const std::string message = refusal("{\"a\": \"\xff\n\"}");
+  const std::string message = json_refusal("{\"a\": \"\xff\n\"}");
   EXPECT_NE(message.find("ill-formed UTF-8"), std::string::npos) << message;
   EXPECT_EQ(message.find('\xff'), std::string::npos);
   EXPECT_EQ(message.find('\n'), std::string::npos);
 }
 
 TEST(ParseJson, RepeatedKeyIsRefused) {
-  EXPECT_EQ(refusal(R"({"a":1,"b":{"a":1},"a":2})"), R"(x.json: key "a" is given twice in one object, expected once)");
+  EXPECT_EQ(json_refusal(R"({"a":1,"b":{"a":1},"a":2})"),
+            R"(x.json: key "a" is given twice in one object, expected once)");
 }
 
 TEST(ParseJson, DepthIsLimited) {
   EXPECT_TRUE(parse_json(std::string(kJsonMaxDepth, '[') + std::string(kJsonMaxDepth, ']'), "x.json").ok());
-  EXPECT_EQ(refusal(std::string(1 << 20, '[')), "x.json: JSON nested deeper than 64 levels");
+  EXPECT_EQ(json_refusal(std::string(1 << 20, '[')), "x.json: JSON nested deeper than 64 levels");
 }
 
 TEST(ReadJsonFile, EmptyFileIsNamed) {

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "io/file_map.h"
+#include "support/refusal.h"
 #include "support/temp_folder.h"
 
 namespace latte {
@@ -25,13 +26,10 @@ Result<SafetensorsTable> parse(std::string_view file) {
   return parse_safetensors({reinterpret_cast<const std::byte*>(file.data()), file.size()}, "m.safetensors");
 }
 
-std::string refusal(std::string_view file) {
-  const Result<SafetensorsTable> table = parse(file);
-  return table.ok() ? "(accepted)" : table.error().message;
-}
+std::string table_refusal(std::string_view file) { return test::refusal(parse(file)); }
 
 void expect_refused(std::string_view file, std::string_view part) {
-  EXPECT_NE(refusal(file).find(part), std::string::npos) << refusal(file) << "\nexpected: " << part;
+  EXPECT_NE(table_refusal(file).find(part), std::string::npos) << table_refusal(file) << "\nexpected: " << part;
 }
 
 TEST(ParseSafetensors, ReadsEveryDtypeWord) {
@@ -66,7 +64,7 @@ TEST(ParseSafetensors, KeepsMetadataScalarsEmptiesAndDataOrder) {
 }
 
 TEST(ParseSafetensors, FileTooShortForAHeaderIsRefused) {
-  EXPECT_EQ(refusal(""), "m.safetensors: 0 bytes, expected at least the 8 of a safetensors header length");
+  EXPECT_EQ(table_refusal(""), "m.safetensors: 0 bytes, expected at least the 8 of a safetensors header length");
   expect_refused("1234567", "7 bytes");
 }
 

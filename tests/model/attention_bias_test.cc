@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "device/open_backend.h"
+#include "model/repo_family.h"
 #include "support/golden.h"
 #include "support/random_rows.h"
 #include "support/stored_tensors.h"
@@ -14,20 +15,19 @@
 namespace latte {
 namespace {
 
-constexpr const char* kFamily = LATTE_SOURCE_DIR "/tests/data/families/deepseek_v3";
 constexpr const char* kBiases[] = {"q_a_proj.bias", "kv_a_proj_with_mqa.bias", "o_proj.bias"};
 
 /// The committed model with attention_bias, the biases zero but for the one named.
 class BiasedModel {
  public:
-  explicit BiasedModel(const std::string& moved) : tensors_(test::read_tensors(*Checkpoint::open(kFamily))) {
-    Json json = *read_json_file(std::string(kFamily) + "/config.json");
+  explicit BiasedModel(const std::string& moved) : tensors_(test::read_tensors(*Checkpoint::open(test::kFamily))) {
+    Json json = *read_json_file(std::string(test::kFamily) + "/config.json");
     json["attention_bias"] = true;
     folder_.write("config.json", json.dump());
     const std::int64_t sizes[] = {40, 48, 48};  // rq, r + p, D
     for (int layer = 0; layer < 5; ++layer) {
       for (int i = 0; i < 3; ++i) {
-        const std::vector<double> bias = testing::random_row(7, layer * 3 + i, sizes[i], moved == kBiases[i] ? 0.5 : 0);
+        const std::vector<double> bias = test::random_row(7, layer * 3 + i, sizes[i], moved == kBiases[i] ? 0.5 : 0);
         tensors_["model.layers." + std::to_string(layer) + ".self_attn." + kBiases[i]] =
             test::float_tensor({sizes[i]}, {bias.begin(), bias.end()});
       }
@@ -48,8 +48,8 @@ class BiasedModel {
 std::vector<float> logits_of(const Model& model, const std::string& device, MlaPath path) {
   const auto backend = open_backend({.device = device, .threads = 2, .compute = DType::kF32});
   EXPECT_TRUE(backend.ok());
-  const auto ids = testing::read_golden_ids(std::string(kFamily) + "/golden.safetensors", "ids");
-  const auto logits = testing::teacher_forced(
+  const auto ids = test::read_golden_ids(std::string(test::kFamily) + "/golden.safetensors", "ids");
+  const auto logits = test::teacher_forced(
       model, **backend, *ids,
       {.steps = {40, 16}, .path = path, .cache_dtype = device == "cpu" ? DType::kF32 : DType::kF64});
   EXPECT_TRUE(logits.ok());
@@ -59,20 +59,20 @@ std::vector<float> logits_of(const Model& model, const std::string& device, MlaP
 TEST(AttentionBias, ZeroBiasesChangeNothing) {
   const Result<Model> model = BiasedModel("none").load();
   ASSERT_TRUE(model.ok()) << model.error().message;
-  const auto golden = testing::read_golden_matrix(std::string(kFamily) + "/golden.safetensors", "logits");
-  EXPECT_LT(testing::max_relative_difference(logits_of(*model, "reference", MlaPath::kAuto), golden->values),
-            testing::kModelReference);
+  const auto golden = test::read_golden_matrix(std::string(test::kFamily) + "/golden.safetensors", "logits");
+  EXPECT_LT(test::max_relative_difference(logits_of(*model, "reference", MlaPath::kAuto), golden->values),
+            test::kModelReference);
 }
 
 TEST(AttentionBias, EachOneTakesPartInBothFormsAlike) {
-  const auto golden = testing::read_golden_matrix(std::string(kFamily) + "/golden.safetensors", "logits");
+  const auto golden = test::read_golden_matrix(std::string(test::kFamily) + "/golden.safetensors", "logits");
   for (const char* moved : kBiases) {
     const Result<Model> model = BiasedModel(moved).load();
     ASSERT_TRUE(model.ok()) << model.error().message;
     const std::vector<float> exact = logits_of(*model, "reference", MlaPath::kAbsorbed);
-    EXPECT_GT(testing::max_relative_difference(exact, golden->values), 1e-3) << moved;
+    EXPECT_GT(test::max_relative_difference(exact, golden->values), 1e-3) << moved;
     for (const MlaPath path : {MlaPath::kAbsorbed, MlaPath::kMaterialised})
-      EXPECT_LT(testing::max_relative_difference(logits_of(*model, "cpu", path), exact), testing::kModelF32) << moved;
+      EXPECT_LT(test::max_relative_difference(logits_of(*model, "cpu", path), exact), test::kModelF32) << moved;
   }
 }
 

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "model/config_file.h"
+#include "support/refusal.h"
 #include "support/temp_folder.h"
 
 namespace latte {
@@ -22,10 +23,7 @@ Json without_defaults() {
   return {{"model_type", "deepseek_v3"}, {"max_position_embeddings", 4096}, {"rope_theta", 10000}};
 }
 
-std::string refusal(const Json& json) {
-  const Result<ModelConfig> config = parse_config(json, "config.json");
-  return config.ok() ? "(accepted)" : config.error().message;
-}
+std::string refusal(const Json& json) { return test::refusal(parse_config(json, "config.json")); }
 
 /// The small model's configuration with one key changed.
 std::string refusal_with(const char* key, const Json& value) {

@@ -6,6 +6,7 @@
 
 #include "model/config.h"
 #include "model/families/family.h"
+#include "support/refusal.h"
 
 namespace latte {
 namespace {
@@ -58,11 +59,10 @@ ModelConfig read_with(const char* model_type, const Json& change) {
   return read(json);
 }
 
-std::string refusal_with(const char* model_type, const Json& change) {
+std::string family_refusal(const char* model_type, const Json& change) {
   Json json = sizes(model_type);
   json.update(change);
-  const Result<ModelConfig> config = parse_config(json, "config.json");
-  return config.ok() ? "(accepted)" : config.error().message;
+  return test::refusal(parse_config(json, "config.json"));
 }
 
 TEST(Families, NoWordMeansTwoOfThem) {
@@ -137,7 +137,7 @@ TEST(Families, KeysWithoutADocumentedDefaultMustBeThere) {
     std::vector<const char*> keys = everywhere;
     keys.insert(keys.end(), needed.keys.begin(), needed.keys.end());
     for (const char* key : keys) {
-      EXPECT_EQ(refusal_with(needed.family, {{key, nullptr}})
+      EXPECT_EQ(family_refusal(needed.family, {{key, nullptr}})
                     .find("config.json: key \"" + std::string(key) + "\": arrived null"),
                 0u)
           << needed.family << " " << key;
@@ -156,11 +156,11 @@ TEST(Families, KeysWithoutADocumentedDefaultMustBeThere) {
                     {"low_freq_factor", 1},
                     {"high_freq_factor", 4},
                     {"original_max_position_embeddings", 32}};
-    EXPECT_EQ(refusal_with("llama", {{"rope_scaling", scaling}}), "(accepted)");
+    EXPECT_EQ(family_refusal("llama", {{"rope_scaling", scaling}}), "(accepted)");
     scaling.erase(key);
-    EXPECT_EQ(
-        refusal_with("llama", {{"rope_scaling", scaling}}).find("config.json: key \"rope_scaling." + std::string(key)),
-        0u)
+    EXPECT_EQ(family_refusal("llama", {{"rope_scaling", scaling}})
+                  .find("config.json: key \"rope_scaling." + std::string(key)),
+              0u)
         << key;
   }
 }
@@ -178,14 +178,15 @@ TEST(DeepseekV2, RouterFollowsTheMethod) {
   EXPECT_EQ(full.q_lora_rank, 40);
   EXPECT_EQ(read_with("deepseek_v2", {{"n_group", nullptr}, {"topk_group", nullptr}}).moe.topk_group, 1);
   EXPECT_EQ(read_with("deepseek_v2", {{"norm_topk_prob", true}}).moe.norm_topk_prob, false);
-  EXPECT_EQ(refusal_with("deepseek_v2", {{"topk_method", "noaux_tc"}}),
+  EXPECT_EQ(family_refusal("deepseek_v2", {{"topk_method", "noaux_tc"}}),
             "config.json: key \"topk_method\": arrived \"noaux_tc\", expected \"greedy\" or \"group_limited_greedy\"");
 }
 
 TEST(DeepseekV2, WithoutExpertsEveryLayerIsDense) {
   const ModelConfig dense = read_with("deepseek_v2", {{"n_routed_experts", nullptr}});
   EXPECT_EQ(dense.layer_kinds, std::vector<FfnKind>(4, FfnKind::kDense));
-  EXPECT_EQ(refusal_with("deepseek_v2", {{"n_routed_experts", -1}}).find("config.json: key \"n_routed_experts\""), 0u);
+  EXPECT_EQ(family_refusal("deepseek_v2", {{"n_routed_experts", -1}}).find("config.json: key \"n_routed_experts\""),
+            0u);
 }
 
 TEST(Glm4MoeLite, LayerTypesGoBeforeTheCount) {
@@ -196,7 +197,7 @@ TEST(Glm4MoeLite, LayerTypesGoBeforeTheCount) {
   EXPECT_EQ(typed.layer_kinds[1], FfnKind::kDense);
   EXPECT_EQ(typed.latent_norm_eps, 1e-6);
   EXPECT_EQ(typed.rms_norm_eps, 1e-5);
-  EXPECT_EQ(refusal_with("glm4_moe_lite", {{"partial_rotary_factor", 0.5}}),
+  EXPECT_EQ(family_refusal("glm4_moe_lite", {{"partial_rotary_factor", 0.5}}),
             "config.json: key \"partial_rotary_factor\": arrived 0.5, expected 1");
 }
 
@@ -206,7 +207,8 @@ TEST(Youtu, IsDenseTiedAndMayHaveBiases) {
   EXPECT_TRUE(config.tie_word_embeddings);
   EXPECT_TRUE(config.attention_bias.inputs && config.attention_bias.output);
   EXPECT_EQ(config.moe.experts, 0);
-  EXPECT_EQ(refusal_with("youtu", {{"mlp_bias", true}}), "config.json: key \"mlp_bias\": arrived true, expected false");
+  EXPECT_EQ(family_refusal("youtu", {{"mlp_bias", true}}),
+            "config.json: key \"mlp_bias\": arrived true, expected false");
 }
 
 TEST(MiniCpm3, StreamIsKeptDividedByTheScaleOfItsBranches) {
@@ -226,12 +228,12 @@ TEST(GqaFamilies, WidthsHaveTheirDefaults) {
   EXPECT_EQ(plain.cache_width(), 2 * 4 * 12);
   EXPECT_EQ(plain.rope_width(), 12);
   EXPECT_FALSE(plain.rope.interleave);
-  EXPECT_EQ(refusal_with("llama", {{"num_key_value_heads", 3}}),
+  EXPECT_EQ(family_refusal("llama", {{"num_key_value_heads", 3}}),
             "config.json: key \"num_key_value_heads\": arrived 3, expected a divisor of num_attention_heads 4");
-  EXPECT_EQ(refusal_with("llama", {{"head_dim", 15}}),
+  EXPECT_EQ(family_refusal("llama", {{"head_dim", 15}}),
             "config.json: key \"head_dim\": arrived 15, expected an even number");
   EXPECT_EQ(
-      refusal_with("llama", {{"hidden_size", 50}}),
+      family_refusal("llama", {{"hidden_size", 50}}),
       "config.json: key \"head_dim\": arrived nothing, expected a width: hidden_size 50 is no multiple of 4 heads");
 }
 
@@ -242,9 +244,9 @@ TEST(GqaFamilies, NormsAndBiasesAreTheFamilys) {
   const ModelConfig qwen2 = read(sizes("qwen2"));
   EXPECT_TRUE(qwen2.attention_bias.inputs && !qwen2.attention_bias.output);
   EXPECT_TRUE(read_with("llama", {{"attention_bias", true}}).attention_bias.output);
-  EXPECT_EQ(refusal_with("qwen2", {{"use_sliding_window", true}}),
+  EXPECT_EQ(family_refusal("qwen2", {{"use_sliding_window", true}}),
             "config.json: key \"use_sliding_window\": arrived true, expected false");
-  EXPECT_EQ(refusal_with("dots1", {{"layer_types", {"sliding_attention"}}}),
+  EXPECT_EQ(family_refusal("dots1", {{"layer_types", {"sliding_attention"}}}),
             "config.json: key \"layer_types\": arrived [...], expected \"full_attention\" for every layer");
 }
 
@@ -278,10 +280,10 @@ TEST(Rope, LongRopeTakesItsExtensionFromTheContext) {
   EXPECT_EQ(config.rope.longrope->long_factor.back(), 6);
   Json few = lists;
   few["long_factor"] = {1, 2};
-  EXPECT_EQ(refusal_with("llama", {{"rope_scaling", few}}),
+  EXPECT_EQ(family_refusal("llama", {{"rope_scaling", few}}),
             "config.json: key \"rope_scaling.long_factor\": arrived 2 entries, expected a list of 6 numbers above 0");
   few["long_factor"] = {1, 2, 3, 4, 5, 0};
-  EXPECT_NE(refusal_with("llama", {{"rope_scaling", few}}), "(accepted)");
+  EXPECT_NE(family_refusal("llama", {{"rope_scaling", few}}), "(accepted)");
 }
 
 }  // namespace

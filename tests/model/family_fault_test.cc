@@ -26,12 +26,12 @@ void PrintTo(const Fault& fault, std::ostream* out) { *out << fault.family << " 
 class FamilyFault : public ::testing::TestWithParam<Fault> {};
 
 TEST_P(FamilyFault, MovesTheLogits) {
-  const auto folder = testing::family_folder(GetParam().family);
+  const auto folder = test::family_folder(GetParam().family);
   if (!folder.has_value()) GTEST_SKIP() << "LATTE_TEST_DATA is not set and the folder is not committed";
   auto backend = open_backend({.device = "reference", .threads = 2, .compute = DType::kF32});
   ASSERT_TRUE(backend.ok());
-  const auto ids = testing::read_golden_ids(*folder + "/golden.safetensors", "ids");
-  const auto golden = testing::read_golden_matrix(*folder + "/golden.safetensors", "logits");
+  const auto ids = test::read_golden_ids(*folder + "/golden.safetensors", "ids");
+  const auto golden = test::read_golden_matrix(*folder + "/golden.safetensors", "logits");
   ASSERT_TRUE(ids.ok() && golden.ok());
   for (const bool faulty : {false, true}) {
     Result<ModelConfig> config = load_config(*folder);
@@ -39,13 +39,13 @@ TEST_P(FamilyFault, MovesTheLogits) {
     if (faulty) GetParam().plant(*config);
     const Result<Model> model = load_model(*folder, *config);
     ASSERT_TRUE(model.ok()) << model.error().message;
-    const auto logits = testing::teacher_forced(*model, **backend, *ids, {.steps = {56}, .cache_dtype = DType::kF64});
+    const auto logits = test::teacher_forced(*model, **backend, *ids, {.steps = {56}, .cache_dtype = DType::kF64});
     ASSERT_TRUE(logits.ok()) << logits.error().message;
-    const double difference = testing::max_relative_difference(logits->main, golden->values);
+    const double difference = test::max_relative_difference(logits->main, golden->values);
     if (faulty) {
-      EXPECT_GT(difference, testing::kModelReference) << "the golden does not see it";
+      EXPECT_GT(difference, test::kModelReference) << "the golden does not see it";
     } else {
-      EXPECT_LT(difference, testing::kModelReference);
+      EXPECT_LT(difference, test::kModelReference);
     }
   }
 }
@@ -105,9 +105,9 @@ TEST(FamilyFault, TensorsLeftOutAreRefusedByName) {
       {"qwen3", "_norm.weight", [](ModelConfig& c) { c.qk_norm = false; }},
       {"dots1", "e_score_correction_bias", [](ModelConfig& c) { c.moe.bias = false; }},
   };
-  if (!testing::test_data_folder().has_value()) GTEST_SKIP() << "LATTE_TEST_DATA is not set";
+  if (!test::test_data_folder().has_value()) GTEST_SKIP() << "LATTE_TEST_DATA is not set";
   for (const LeftOut& left_out : all) {
-    const std::string folder = *testing::family_folder(left_out.family);
+    const std::string folder = *test::family_folder(left_out.family);
     Result<ModelConfig> config = load_config(folder);
     ASSERT_TRUE(config.ok());
     left_out.plant(*config);

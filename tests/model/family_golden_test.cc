@@ -17,8 +17,8 @@
 namespace latte {
 namespace {
 
-using testing::TeacherForcedLogits;
-using testing::TeacherForcedRun;
+using test::TeacherForcedLogits;
+using test::TeacherForcedRun;
 
 /// The folder with a golden of each list of LongRoPE.
 constexpr const char* kTwoLists = "minicpm3_longrope";
@@ -42,7 +42,7 @@ std::string subject_name(const ::testing::TestParamInfo<Subject>& info) {
 class FamilyGolden : public ::testing::TestWithParam<Subject> {
  protected:
   void SetUp() override {
-    const auto folder = testing::family_folder(GetParam().family);
+    const auto folder = test::family_folder(GetParam().family);
     if (!folder.has_value()) GTEST_SKIP() << "LATTE_TEST_DATA is not set and the folder is not committed";
     Result<std::unique_ptr<Backend>> backend =
         open_backend({.device = GetParam().device, .isa = GetParam().isa, .threads = 2, .compute = DType::kF32});
@@ -54,27 +54,27 @@ class FamilyGolden : public ::testing::TestWithParam<Subject> {
     model_.emplace(std::move(*model));
     folder_ = *folder;
     golden_ = *folder + "/golden.safetensors";
-    auto ids = testing::read_golden_ids(golden_, "ids");
+    auto ids = test::read_golden_ids(golden_, "ids");
     ASSERT_TRUE(ids.ok()) << ids.error().message;
     ids_ = *ids;
   }
 
   bool gqa() const { return model_->config.attention == AttentionKind::kGqa; }
   bool reference() const { return GetParam().device == "reference"; }
-  double bound() const { return reference() ? testing::kModelReference : testing::kModelF32; }
+  double bound() const { return reference() ? test::kModelReference : test::kModelF32; }
   DType cache() const { return reference() ? DType::kF64 : DType::kF32; }
 
   TeacherForcedLogits run(TeacherForcedRun how) {
     how.cache_dtype = cache();
-    auto logits = testing::teacher_forced(*model_, *backend_, ids_, how);
+    auto logits = test::teacher_forced(*model_, *backend_, ids_, how);
     EXPECT_TRUE(logits.ok()) << logits.error().message;
     return logits.ok() ? *logits : TeacherForcedLogits{};
   }
 
   void expect_golden(const std::string& array, const std::vector<float>& logits, const std::string& what) {
-    const auto golden = testing::read_golden_matrix(golden_, array);
+    const auto golden = test::read_golden_matrix(golden_, array);
     ASSERT_TRUE(golden.ok()) << golden.error().message;
-    EXPECT_LT(testing::max_relative_difference(logits, golden->values), bound()) << array << ": " << what;
+    EXPECT_LT(test::max_relative_difference(logits, golden->values), bound()) << array << ": " << what;
   }
 
   void expect_all_golden(const TeacherForcedRun& how, const std::string& what) {
@@ -92,7 +92,7 @@ class FamilyGolden : public ::testing::TestWithParam<Subject> {
   }
 
   std::vector<TokenId> golden_ids(const std::string& array) {
-    const auto ids = testing::read_golden_ids(golden_, array);
+    const auto ids = test::read_golden_ids(golden_, array);
     EXPECT_TRUE(ids.ok()) << ids.error().message;
     return ids.ok() ? *ids : std::vector<TokenId>{};
   }
@@ -106,7 +106,7 @@ class FamilyGolden : public ::testing::TestWithParam<Subject> {
 TEST_P(FamilyGolden, PromptAtOnce) { expect_all_golden({.steps = {56}}, "one step"); }
 
 TEST_P(FamilyGolden, PromptInPiecesThenSteps) {
-  expect_all_golden({.steps = testing::parse_steps("7,41,1x8")}, "7 + 41 + 1x8");
+  expect_all_golden({.steps = test::parse_steps("7,41,1x8")}, "7 + 41 + 1x8");
 }
 
 TEST_P(FamilyGolden, VerifyRowsAfterThePrompt) {
@@ -122,7 +122,7 @@ const char* const kCuts[] = {"56", "7,41,1x8", "48,2,6", "48,3,5", "48,4,4", "48
 
 TEST_P(FamilyGolden, ForcedAbsorbed) {
   for (const char* cut : kCuts) {
-    const std::vector<int> steps = testing::parse_steps(cut);
+    const std::vector<int> steps = test::parse_steps(cut);
     const PathCounters paths = expect_forced(MlaPath::kAbsorbed, steps, std::string("absorbed ") + cut);
     const auto count = static_cast<std::int64_t>(steps.size());
     EXPECT_EQ(paths.absorbed_steps, gqa() ? 0 : count) << cut;
@@ -133,7 +133,7 @@ TEST_P(FamilyGolden, ForcedAbsorbed) {
 
 TEST_P(FamilyGolden, ForcedMaterialised) {
   for (const char* cut : kCuts) {
-    const std::vector<int> steps = testing::parse_steps(cut);
+    const std::vector<int> steps = test::parse_steps(cut);
     const PathCounters paths = expect_forced(MlaPath::kMaterialised, steps, std::string("materialised ") + cut);
     const auto count = static_cast<std::int64_t>(steps.size());
     EXPECT_EQ(paths.absorbed_steps, 0) << cut;
@@ -157,10 +157,10 @@ TEST_P(FamilyGolden, RewindAndRedo) {
 
 TEST_P(FamilyGolden, GeneratedRowsKeepTheirBitsUnderAnyCutAndRewind) {
   if (reference()) GTEST_SKIP() << "bits are promised on devices; the reference is the measure of tolerance";
-  const TeacherForcedLogits one = run({.steps = testing::parse_steps("40,1x16")});
+  const TeacherForcedLogits one = run({.steps = test::parse_steps("40,1x16")});
   for (const char* cut : {"40,16", "40,2x8", "40,3,5,8", "40,7,9", "40,15,1"}) {
     for (const int redo : {0, 2}) {
-      const TeacherForcedLogits other = run({.steps = testing::parse_steps(cut), .redo = redo, .redo_from = 1});
+      const TeacherForcedLogits other = run({.steps = test::parse_steps(cut), .redo = redo, .redo_from = 1});
       EXPECT_EQ(one.main, other.main) << cut << " redo " << redo;
       EXPECT_EQ(one.mtp, other.mtp) << cut << " redo " << redo;
     }
@@ -169,20 +169,20 @@ TEST_P(FamilyGolden, GeneratedRowsKeepTheirBitsUnderAnyCutAndRewind) {
 
 TEST_P(FamilyGolden, ChainedMtpStep) {
   if (!model_->has_mtp()) GTEST_SKIP() << "the checkpoint has no MTP layer";
-  const auto logits = testing::chained_mtp_logits(*model_, *backend_, ids_, cache());
+  const auto logits = test::chained_mtp_logits(*model_, *backend_, ids_, cache());
   ASSERT_TRUE(logits.ok()) << logits.error().message;
   expect_golden("mtp2_logits", *logits, "second draft step");
 }
 
 TEST_P(FamilyGolden, GreedyText) {
-  const auto greedy = testing::read_golden_greedy(folder_ + "/golden.json");
+  const auto greedy = test::read_golden_greedy(folder_ + "/golden.json");
   ASSERT_TRUE(greedy.ok()) << greedy.error().message;
   ASSERT_EQ(greedy->ids.size(), 16U);
   const int prompt = static_cast<int>(greedy->prompt.size());
   ids_ = greedy->prompt;
   ids_.insert(ids_.end(), greedy->ids.begin(), greedy->ids.end() - 1);
   for (const char* rows : {"1x15", "8,7"}) {
-    const TeacherForcedLogits logits = run({.steps = testing::parse_steps(std::to_string(prompt) + "," + rows)});
+    const TeacherForcedLogits logits = run({.steps = test::parse_steps(std::to_string(prompt) + "," + rows)});
     const std::size_t vocab = logits.main.size() / ids_.size();
     for (std::size_t i = 0; i < greedy->ids.size(); ++i) {
       const auto row = logits.main.begin() + static_cast<std::ptrdiff_t>((greedy->prompt.size() - 1 + i) * vocab);
@@ -194,7 +194,7 @@ TEST_P(FamilyGolden, GreedyText) {
 
 // What a golden folder holds and nobody reads, a layer that is left out silently.
 TEST_P(FamilyGolden, EveryArrayIsCompared) {
-  const auto names = testing::golden_arrays(golden_);
+  const auto names = test::golden_arrays(golden_);
   ASSERT_TRUE(names.ok()) << names.error().message;
   std::set<std::string> expected = {"ids", "logits"};
   if (model_->has_mtp()) expected.insert({"mtp_ids", "mtp_logits", "mtp2_ids", "mtp2_logits"});
@@ -222,7 +222,7 @@ TEST_P(FamilyGolden, LaterTokensDoNotReachEarlierRows) {
   ids_.resize(20);
   const TeacherForcedLogits start = run({.steps = {20}, .context = 56});
   ids_ = whole;
-  EXPECT_LT(testing::max_relative_difference(std::span(start.main), std::span(all.main).first(start.main.size())),
+  EXPECT_LT(test::max_relative_difference(std::span(start.main), std::span(all.main).first(start.main.size())),
             bound());
 }
 
@@ -234,7 +234,7 @@ TEST_P(LongRopeGolden, ShortListWithinTheOriginalContext) {
   ids_ = golden_ids("short_ids");
   ASSERT_EQ(ids_.size(), 24U);
   for (const char* steps : {"24", "7,12,1x5", "7,10,7"})
-    expect_golden("short_logits", run({.steps = testing::parse_steps(steps)}).main, steps);
+    expect_golden("short_logits", run({.steps = test::parse_steps(steps)}).main, steps);
   expect_golden("short_logits", run({.steps = {24}, .context = 32}).main, "as long as the original context");
 }
 
@@ -242,7 +242,7 @@ TEST_P(LongRopeGolden, DeclaredContextDecidesNotTheText) {
   const TeacherForcedLogits all = run({.steps = {56}});
   ids_.resize(24);
   const TeacherForcedLogits declared = run({.steps = {24}, .context = 33});
-  EXPECT_LT(testing::max_relative_difference(std::span(declared.main), std::span(all.main).first(declared.main.size())),
+  EXPECT_LT(test::max_relative_difference(std::span(declared.main), std::span(all.main).first(declared.main.size())),
             bound());
 }
 
@@ -278,7 +278,7 @@ INSTANTIATE_TEST_SUITE_P(Families, FamilyGolden, ::testing::ValuesIn(subjects_of
 INSTANTIATE_TEST_SUITE_P(Families, LongRopeGolden, ::testing::ValuesIn(subjects_of({kTwoLists})), subject_name);
 
 TEST(FamilyGoldens, EveryFolderOfAFamilyThatRunsIsCompared) {
-  const auto data = testing::test_data_folder();
+  const auto data = test::test_data_folder();
   if (!data.has_value()) GTEST_SKIP() << "LATTE_TEST_DATA is not set";
   const std::set<std::string> compared(kFolders.begin(), kFolders.end());
   for (const auto& entry : std::filesystem::directory_iterator(*data + "/models/families")) {

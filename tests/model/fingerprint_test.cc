@@ -2,13 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include "model/repo_family.h"
 #include "support/stored_tensors.h"
 #include "support/temp_folder.h"
 
 namespace latte {
 namespace {
-
-constexpr const char* kFamily = LATTE_SOURCE_DIR "/tests/data/families/deepseek_v3";
 
 Digest digest_of(const test::TempFolder& folder, const test::StoredTensors& tensors) {
   EXPECT_TRUE(test::write_tensors(folder.file("model.safetensors"), tensors).ok());
@@ -17,9 +16,10 @@ Digest digest_of(const test::TempFolder& folder, const test::StoredTensors& tens
 
 TEST(Fingerprint, OneBitOfOneWeightCounts) {
   const test::TempFolder folder;
-  test::StoredTensors tensors = test::read_tensors(*Checkpoint::open(kFamily));
+  test::StoredTensors tensors = test::read_tensors(*Checkpoint::open(test::kFamily));
   const Digest before = digest_of(folder, tensors);
-  EXPECT_EQ(before, weights_digest(*Checkpoint::open(kFamily))) << "the order of tensors in a file does not count";
+  EXPECT_EQ(before, weights_digest(*Checkpoint::open(test::kFamily)))
+      << "the order of tensors in a file does not count";
   int index = 0;
   for (auto& [name, tensor] : tensors) {
     if (index++ % 20 != 0) continue;

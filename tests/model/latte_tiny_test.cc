@@ -16,19 +16,19 @@
 namespace latte {
 namespace {
 
-using testing::TeacherForcedLogits;
-using testing::TeacherForcedRun;
+using test::TeacherForcedLogits;
+using test::TeacherForcedRun;
 
 class LatteTiny : public ::testing::Test {
  protected:
   void SetUp() override {
-    const auto folder = testing::model_folder("latte-tiny");
+    const auto folder = test::model_folder("latte-tiny");
     if (!folder.has_value())
       GTEST_SKIP() << "latte-tiny is not unpacked (./quickstart does it) and LATTE_TEST_DATA is not set";
     Result<Model> model = load_model(*folder);
     ASSERT_TRUE(model.ok()) << model.error().message;
     model_.emplace(std::move(*model));
-    auto prompts = testing::read_golden_prompts(std::string(LATTE_SOURCE_DIR) + "/tests/data/latte-tiny/golden.json");
+    auto prompts = test::read_golden_prompts(std::string(LATTE_SOURCE_DIR) + "/tests/data/latte-tiny/golden.json");
     ASSERT_TRUE(prompts.ok()) << prompts.error().message;
     prompts_ = std::move(*prompts);
     ASSERT_EQ(prompts_.size(), 4U);
@@ -43,14 +43,14 @@ class LatteTiny : public ::testing::Test {
   }
 
   TeacherForcedLogits run(Backend& backend, std::span<const TokenId> ids, const TeacherForcedRun& how) {
-    auto logits = testing::teacher_forced(*model_, backend, ids, how);
+    auto logits = test::teacher_forced(*model_, backend, ids, how);
     EXPECT_TRUE(logits.ok()) << logits.error().message;
     return std::move(*logits);
   }
 
   // max|a-b| / max|b| over the golden's five largest logits of every row that was computed. The golden's last MTP slot
   // takes the first continuation token, which is not part of the text.
-  static double top5_difference(std::span<const float> logits, int vocab, std::span<const testing::GoldenTop> golden) {
+  static double top5_difference(std::span<const float> logits, int vocab, std::span<const test::GoldenTop> golden) {
     double difference = 0, largest = 0;
     const std::size_t rows = logits.size() / static_cast<std::size_t>(vocab);
     EXPECT_GE(rows + 1, golden.size());
@@ -66,7 +66,7 @@ class LatteTiny : public ::testing::Test {
   }
 
   void expect_goldens(Backend& backend, DType cache, double bound) {
-    for (const testing::GoldenPrompt& prompt : prompts_) {
+    for (const test::GoldenPrompt& prompt : prompts_) {
       const int length = static_cast<int>(prompt.ids.size());
       const std::vector<TeacherForcedRun> runs = {
           {.steps = {length}},
@@ -90,12 +90,12 @@ class LatteTiny : public ::testing::Test {
   }
 
   std::optional<Model> model_;
-  std::vector<testing::GoldenPrompt> prompts_;
+  std::vector<test::GoldenPrompt> prompts_;
 };
 
 TEST_F(LatteTiny, ReferenceMatchesTheGoldens) {
   const auto backend = open("reference");
-  expect_goldens(*backend, DType::kF64, testing::kModelReference);
+  expect_goldens(*backend, DType::kF64, test::kModelReference);
 }
 
 class LatteTinyOn : public LatteTiny, public ::testing::WithParamInterface<std::string> {
@@ -109,12 +109,12 @@ class LatteTinyOn : public LatteTiny, public ::testing::WithParamInterface<std::
 
 TEST_P(LatteTinyOn, MatchesTheGoldens) {
   const auto backend = open("cpu", DType::kF32, GetParam());
-  expect_goldens(*backend, DType::kF32, testing::kModelF32);
+  expect_goldens(*backend, DType::kF32, test::kModelF32);
 }
 
 TEST_F(LatteTiny, GreedyContinuationInF32IsTheGoldens) {
   const auto backend = open("cpu");
-  for (const testing::GoldenPrompt& prompt : prompts_) {
+  for (const test::GoldenPrompt& prompt : prompts_) {
     ModelSequence sequence(*model_, *backend, {.cache_dtype = DType::kF32});
     std::vector<TokenId> ids;
     auto step = sequence.step(prompt.ids, Role::kPrompt, LogitsWanted::kLast);
@@ -133,7 +133,7 @@ TEST_F(LatteTiny, GreedyContinuationInF32IsTheGoldens) {
 TEST_P(LatteTinyOn, GreedyChoiceInBf16DiffersOnlyOnNearTies) {
   const auto reference = open("reference");
   const auto cpu = open("cpu", DType::kBf16, GetParam());
-  for (const testing::GoldenPrompt& prompt : prompts_) {
+  for (const test::GoldenPrompt& prompt : prompts_) {
     std::vector<TokenId> ids = prompt.ids;
     ids.insert(ids.end(), prompt.greedy.begin(), prompt.greedy.end());
     std::vector<int> steps = {static_cast<int>(prompt.ids.size())};
@@ -160,13 +160,13 @@ TEST_P(LatteTinyOn, GreedyChoiceInBf16DiffersOnlyOnNearTies) {
 }
 
 TEST_F(LatteTiny, LongDocumentMatchesTheGolden) {
-  const auto data = testing::test_data_folder();
+  const auto data = test::test_data_folder();
   if (!data.has_value()) GTEST_SKIP() << "LATTE_TEST_DATA is not set: golden_long.safetensors is read from there";
   const std::string golden = *data + "/models/latte-tiny/golden_long.safetensors";
-  const auto ids = testing::read_golden_ids(golden, "ids");
-  const auto positions = testing::read_golden_ids(golden, "positions");
-  const auto main = testing::read_golden_matrix(golden, "logits");
-  const auto mtp = testing::read_golden_matrix(golden, "mtp_logits");
+  const auto ids = test::read_golden_ids(golden, "ids");
+  const auto positions = test::read_golden_ids(golden, "positions");
+  const auto main = test::read_golden_matrix(golden, "logits");
+  const auto mtp = test::read_golden_matrix(golden, "mtp_logits");
   ASSERT_TRUE(ids.ok() && positions.ok() && main.ok() && mtp.ok());
   ASSERT_EQ(ids->size(), 6000U);
   const auto backend = open("cpu");
@@ -186,13 +186,13 @@ TEST_F(LatteTiny, LongDocumentMatchesTheGolden) {
     append(ours_mtp, std::span(logits.mtp).subspan(position * vocab, vocab));
     append(golden_mtp, mtp->row(static_cast<std::int64_t>(i)));
   }
-  EXPECT_LT(testing::max_relative_difference(ours_main, golden_main), testing::kModelF32);
-  EXPECT_LT(testing::max_relative_difference(ours_mtp, golden_mtp), testing::kModelF32);
+  EXPECT_LT(test::max_relative_difference(ours_main, golden_main), test::kModelF32);
+  EXPECT_LT(test::max_relative_difference(ours_mtp, golden_mtp), test::kModelF32);
   EXPECT_GE(ours_mtp.size() / vocab, 60U);
 }
 
 TEST_F(LatteTiny, IsReadyInAFifthOfASecond) {
-  const auto folder = testing::model_folder("latte-tiny");
+  const auto folder = test::model_folder("latte-tiny");
   double best = 1e9;
   for (int i = 0; i < 5; ++i) {
     const auto start = std::chrono::steady_clock::now();

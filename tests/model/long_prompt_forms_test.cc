@@ -21,18 +21,17 @@ TEST_P(LongPromptForms, Agree) {
   std::vector<TokenId> ids(820);
   for (std::size_t i = 0; i < ids.size(); ++i)
     ids[i] = static_cast<TokenId>((i * 37 + i * i) % static_cast<std::size_t>(model->config.vocab));
-  testing::TeacherForcedRun run{.steps = {600, 200, 20}, .role_from = 4};
+  test::TeacherForcedRun run{.steps = {600, 200, 20}, .role_from = 4};
   run.cache_dtype = reference ? DType::kF64 : DType::kF32;
   model->config.context_length = 1024;
   run.path = MlaPath::kAbsorbed;
-  const auto absorbed = testing::teacher_forced(*model, **backend, ids, run);
+  const auto absorbed = test::teacher_forced(*model, **backend, ids, run);
   run.path = MlaPath::kMaterialised;
-  const auto materialised = testing::teacher_forced(*model, **backend, ids, run);
+  const auto materialised = test::teacher_forced(*model, **backend, ids, run);
   ASSERT_TRUE(absorbed.ok() && materialised.ok());
   EXPECT_EQ(absorbed->paths.materialised_steps, 0);
   EXPECT_EQ(materialised->paths.absorbed_steps, 0);
-  EXPECT_LT(testing::max_relative_difference(absorbed->main, materialised->main),
-            reference ? 1e-7 : testing::kModelF32);
+  EXPECT_LT(test::max_relative_difference(absorbed->main, materialised->main), reference ? 1e-7 : test::kModelF32);
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, LongPromptForms, ::testing::Values("reference", "cpu"),

@@ -9,7 +9,7 @@
 #include "support/random_rows.h"
 #include "support/tolerance.h"
 
-namespace latte::testing {
+namespace latte::test {
 namespace {
 
 constexpr std::uint64_t kKeySeed = 81;
@@ -323,4 +323,4 @@ std::vector<OperationCase> attention_cases() {
   return cases;
 }
 
-}  // namespace latte::testing
+}  // namespace latte::test

@@ -5,7 +5,7 @@
 
 #include "support/operation_cases.h"
 
-namespace latte::testing {
+namespace latte::test {
 
 /// One sequence of an attention case. Its keys and queries are a function of its identity and their positions alone.
 struct SequenceSpec {
@@ -52,4 +52,4 @@ RowValues attend(Backend& backend, const AttendSpec& spec);
 /// The case's name says widths, layout and lengths.
 OperationCase attend_case(const std::string& name, const AttendSpec& spec);
 
-}  // namespace latte::testing
+}  // namespace latte::test

@@ -7,7 +7,7 @@
 #include "tensor/grouped.h"
 #include "tensor/half.h"
 
-namespace latte::testing {
+namespace latte::test {
 namespace {
 
 constexpr std::int64_t kFirstElement = 3;  // no vector starts aligned
@@ -250,4 +250,4 @@ std::vector<double> DeviceRows::row(int row, int lane) const {
   return decode(bytes, rows);
 }
 
-}  // namespace latte::testing
+}  // namespace latte::test

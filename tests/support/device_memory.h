@@ -6,7 +6,7 @@
 
 #include "backend/backend.h"
 
-namespace latte::testing {
+namespace latte::test {
 
 /// A matrix in device memory whose surroundings are NaN: the start is not aligned, rows are wider than they say, and
 /// rows follow the last one. Reached through the backend alone, so that it serves every device.
@@ -87,4 +87,4 @@ class DeviceRows {
 /// An allocation of `bytes` filled with 0xff, which is NaN in every float type.
 DeviceBuffer poisoned_buffer(Backend& backend, std::size_t bytes);
 
-}  // namespace latte::testing
+}  // namespace latte::test

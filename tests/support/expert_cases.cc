@@ -8,7 +8,7 @@
 #include "support/random_rows.h"
 #include "support/tolerance.h"
 
-namespace latte::testing {
+namespace latte::test {
 namespace {
 
 struct RouteShape {
@@ -217,4 +217,4 @@ std::vector<OperationCase> expert_cases() {
   return cases;
 }
 
-}  // namespace latte::testing
+}  // namespace latte::test

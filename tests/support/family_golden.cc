@@ -8,7 +8,7 @@
 #include "io/file_map.h"
 #include "io/safetensors.h"
 
-namespace latte::testing {
+namespace latte::test {
 
 Result<std::vector<std::string>> golden_arrays(const std::string& path) {
   Result<FileMap> file = FileMap::open(path);
@@ -37,4 +37,4 @@ Result<GoldenGreedy> read_golden_greedy(const std::string& path) {
   }
 }
 
-}  // namespace latte::testing
+}  // namespace latte::test

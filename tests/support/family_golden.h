@@ -6,7 +6,7 @@
 
 #include "latte/error.h"
 
-namespace latte::testing {
+namespace latte::test {
 
 /// Names of every array of a family's golden.safetensors, in the file's order.
 Result<std::vector<std::string>> golden_arrays(const std::string& path);
@@ -19,4 +19,4 @@ struct GoldenGreedy {
 
 Result<GoldenGreedy> read_golden_greedy(const std::string& path);
 
-}  // namespace latte::testing
+}  // namespace latte::test

@@ -9,7 +9,7 @@
 #include "io/file_map.h"
 #include "io/safetensors.h"
 
-namespace latte::testing {
+namespace latte::test {
 namespace {
 
 /// Elements of one array, copied out of the file.
@@ -101,4 +101,4 @@ std::optional<std::string> test_data_folder() {
   return folder;
 }
 
-}  // namespace latte::testing
+}  // namespace latte::test

@@ -8,7 +8,7 @@
 
 #include "latte/error.h"
 
-namespace latte::testing {
+namespace latte::test {
 
 /// A float array of a golden file; one-dimensional arrays have one row.
 struct GoldenMatrix {
@@ -49,4 +49,4 @@ Result<std::vector<GoldenPrompt>> read_golden_prompts(const std::string& path);
 /// The folder that environment variable LATTE_TEST_DATA names (it holds models/ and data/), or nothing.
 std::optional<std::string> test_data_folder();
 
-}  // namespace latte::testing
+}  // namespace latte::test

@@ -8,7 +8,7 @@
 #include "support/random_rows.h"
 #include "support/tolerance.h"
 
-namespace latte::testing {
+namespace latte::test {
 namespace {
 
 /// Keeps sums over K near 1.
@@ -214,4 +214,4 @@ std::vector<OperationCase> matrix_cases() {
   return cases;
 }
 
-}  // namespace latte::testing
+}  // namespace latte::test

@@ -6,7 +6,7 @@
 
 #include "support/tolerance.h"
 
-namespace latte::testing {
+namespace latte::test {
 
 std::vector<OperationCase> operation_cases() {
   std::vector<OperationCase> all;
@@ -42,4 +42,4 @@ double max_relative_difference(const RowValues& a, const RowValues& b) {
   return max_relative_difference(std::span<const double>(a_values), std::span<const double>(b_values));
 }
 
-}  // namespace latte::testing
+}  // namespace latte::test

@@ -9,7 +9,7 @@
 #include "backend/backend.h"
 #include "support/tolerance.h"
 
-namespace latte::testing {
+namespace latte::test {
 
 /// What each row of an operation came to. Elements that must stay untouched read as kUntouched.
 using RowValues = std::vector<std::vector<double>>;
@@ -59,4 +59,4 @@ RowValues run_rows(Backend& backend, const OperationCase& operation, std::span<c
 /// max|a-b| / max|b| over all rows; infinite when shapes differ or a value is NaN.
 double max_relative_difference(const RowValues& a, const RowValues& b);
 
-}  // namespace latte::testing
+}  // namespace latte::test

@@ -3,7 +3,7 @@
 #include <numeric>
 #include <utility>
 
-namespace latte::testing {
+namespace latte::test {
 
 std::uint64_t mix(std::uint64_t seed, std::uint64_t index) {
   std::uint64_t x = seed * 0x9e3779b97f4a7c15u + index + 0x632be59bd9b4e019u;
@@ -42,4 +42,4 @@ std::vector<int> shuffled(std::uint64_t seed, int count) {
   return order;
 }
 
-}  // namespace latte::testing
+}  // namespace latte::test

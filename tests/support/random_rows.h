@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace latte::testing {
+namespace latte::test {
 
 /// A hash of two numbers with well-mixed bits.
 std::uint64_t mix(std::uint64_t seed, std::uint64_t index);
@@ -18,4 +18,4 @@ std::vector<double> random_matrix(std::uint64_t seed, std::int64_t rows, std::in
 /// 0 .. count - 1 in a seeded order.
 std::vector<int> shuffled(std::uint64_t seed, int count);
 
-}  // namespace latte::testing
+}  // namespace latte::test

@@ -9,7 +9,7 @@
 #include "support/random_rows.h"
 #include "support/tolerance.h"
 
-namespace latte::testing {
+namespace latte::test {
 namespace {
 
 RowValues rows_of(const DeviceMatrix& matrix) {
@@ -182,4 +182,4 @@ std::vector<OperationCase> row_cases() {
   return cases;
 }
 
-}  // namespace latte::testing
+}  // namespace latte::test

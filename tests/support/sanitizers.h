@@ -1,6 +1,6 @@
 #pragma once
 
-namespace latte::testing {
+namespace latte::test {
 
 // A sanitizer slows a program down many times and keeps freed memory: bounds on time and memory do not hold under it.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -15,4 +15,4 @@ inline constexpr bool kSanitized = false;
 inline constexpr bool kSanitized = false;
 #endif
 
-}  // namespace latte::testing
+}  // namespace latte::test

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <utility>
 
-namespace latte::testing {
+namespace latte::test {
 namespace {
 
 void put_rows(MatView<const float> logits, std::vector<float>& all, std::int64_t first) {
@@ -109,4 +109,4 @@ Result<std::vector<float>> chained_mtp_logits(const Model& model, Backend& backe
   return all;
 }
 
-}  // namespace latte::testing
+}  // namespace latte::test

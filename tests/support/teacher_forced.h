@@ -7,7 +7,7 @@
 
 #include "model/sequence.h"
 
-namespace latte::testing {
+namespace latte::test {
 
 /// How a text is cut into steps.
 struct TeacherForcedRun {
@@ -39,4 +39,4 @@ Result<TeacherForcedLogits> teacher_forced(const Model& model, Backend& backend,
 Result<std::vector<float>> chained_mtp_logits(const Model& model, Backend& backend, std::span<const TokenId> ids,
                                               DType cache_dtype);
 
-}  // namespace latte::testing
+}  // namespace latte::test

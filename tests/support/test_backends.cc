@@ -6,7 +6,7 @@
 
 #include "device/open_backend.h"
 
-namespace latte::testing {
+namespace latte::test {
 
 std::string CpuChoice::name() const {
   return fmt::format("{}_{}thread{}{}", isa, threads, threads == 1 ? "" : "s", compute == DType::kBf16 ? "_bf16" : "");
@@ -29,4 +29,4 @@ Result<std::unique_ptr<Backend>> open_cpu(const CpuChoice& choice) {
   return open_backend({.device = "cpu", .isa = choice.isa, .threads = choice.threads, .compute = choice.compute});
 }
 
-}  // namespace latte::testing
+}  // namespace latte::test

@@ -8,7 +8,7 @@
 #include "backend/backend.h"
 #include "support/tolerance.h"
 
-namespace latte::testing {
+namespace latte::test {
 
 /// A way to open the cpu backend.
 struct CpuChoice {
@@ -33,4 +33,4 @@ std::vector<CpuChoice> cpu_choices();
 /// The backend, or why this machine lacks it: tests skip with the message.
 Result<std::unique_ptr<Backend>> open_cpu(const CpuChoice& choice);
 
-}  // namespace latte::testing
+}  // namespace latte::test

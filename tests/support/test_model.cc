@@ -6,7 +6,7 @@
 
 #include "support/golden.h"
 
-namespace latte::testing {
+namespace latte::test {
 
 std::optional<std::string> model_folder(const std::string& name) {
   std::vector<std::string> places;
@@ -27,4 +27,4 @@ std::optional<std::string> family_folder(const std::string& name) {
   return *data + "/models/families/" + name;
 }
 
-}  // namespace latte::testing
+}  // namespace latte::test

@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-namespace latte::testing {
+namespace latte::test {
 
 /// Folder of an embedded model ("latte-tiny"): where LATTE_MODELS points, the repository's models/, or
 /// LATTE_TEST_DATA's; nothing when it is in none of them.
@@ -13,4 +13,4 @@ std::optional<std::string> model_folder(const std::string& name);
 /// models/families; nothing when it is in neither.
 std::optional<std::string> family_folder(const std::string& name);
 
-}  // namespace latte::testing
+}  // namespace latte::test

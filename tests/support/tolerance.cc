@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-namespace latte::testing {
+namespace latte::test {
 namespace {
 
 template <class T>
@@ -27,4 +27,4 @@ double max_relative_difference(std::span<const double> a, std::span<const double
 }
 double max_relative_difference(std::span<const float> a, std::span<const float> b) { return relative_difference(a, b); }
 
-}  // namespace latte::testing
+}  // namespace latte::test

@@ -6,7 +6,7 @@
 #include "plan/step_class.h"
 #include "tensor/dtype.h"
 
-namespace latte::testing {
+namespace latte::test {
 
 /// max|a-b| / max|b| over all elements, the measure of every tolerance; infinite when sizes differ or a value is NaN.
 double max_relative_difference(std::span<const double> a, std::span<const double> b);
@@ -62,4 +62,4 @@ inline double attention_tolerance(DType dtype, const Rounding& rounding) {
   return dtype == DType::kBf16 && rounding.to_bf16 ? kBf16Products : kFloatAttention;
 }
 
-}  // namespace latte::testing
+}  // namespace latte::test

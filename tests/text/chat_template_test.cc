@@ -22,7 +22,7 @@ Result<std::string> render(const std::string& source, const Json& names = Json::
   return parsed->render(input);
 }
 
-std::string error_of(const std::string& source) {
+std::string render_error(const std::string& source) {
   const auto text = render(source);
   return text.ok() ? "rendered: " + text->substr(0, 100) : text.error().message;
 }
@@ -125,8 +125,9 @@ TEST(ChatTemplate, ModelWithoutOneIsNotFound) {
 }
 
 TEST(ChatTemplate, ErrorsNameFileAndLine) {
-  EXPECT_EQ(error_of("a\nb\n{% if x %}"), "chat_template.jinja: line 3: the end of the template, expected {% endif %}");
-  EXPECT_NE(error_of("a\n\n{{ raise_exception('no\nway') }}")
+  EXPECT_EQ(render_error("a\nb\n{% if x %}"),
+            "chat_template.jinja: line 3: the end of the template, expected {% endif %}");
+  EXPECT_NE(render_error("a\n\n{{ raise_exception('no\nway') }}")
                 .find("chat_template.jinja: chat template line 3: the template says: no way"),
             std::string::npos);
   for (const char* config :
@@ -183,9 +184,9 @@ TEST(ChatTemplate, HostileTemplatesEndInAnError) {
   };
   for (const std::string& source : hostile) {
     const auto start = std::chrono::steady_clock::now();
-    const std::string message = error_of(source);
+    const std::string message = render_error(source);
     EXPECT_EQ(message.rfind("chat_template.jinja: ", 0), 0u) << source.substr(0, 80) << ": " << message;
-    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(latte::testing::kSanitized ? 200 : 20))
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(test::kSanitized ? 200 : 20))
         << source.substr(0, 80);
   }
 }
@@ -193,17 +194,17 @@ TEST(ChatTemplate, HostileTemplatesEndInAnError) {
 TEST(ChatTemplate, SearchIsLinear) {
   const auto start = std::chrono::steady_clock::now();
   EXPECT_EQ(render("{{ ('a' * 3000000 ~ 'b') in ('a' * 6000000) }}").value(), "False");
-  EXPECT_EQ(error_of("{{ ('a' * 6000000).rfind('b' ~ 'a' * 3000000) }}").rfind("chat_template.jinja: ", 0), 0u);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(latte::testing::kSanitized ? 200 : 20));
+  EXPECT_EQ(render_error("{{ ('a' * 6000000).rfind('b' ~ 'a' * 3000000) }}").rfind("chat_template.jinja: ", 0), 0u);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(test::kSanitized ? 200 : 20));
 }
 
 // Ends in an error of the template within seconds.
 void expect_refused(const std::string& source, const std::string& reason) {
   const auto start = std::chrono::steady_clock::now();
-  const std::string message = error_of(source);
+  const std::string message = render_error(source);
   EXPECT_EQ(message.rfind("chat_template.jinja: ", 0), 0u) << source.substr(0, 80) << ": " << message;
   EXPECT_NE(message.find(reason), std::string::npos) << source.substr(0, 80) << ": " << message;
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(latte::testing::kSanitized ? 200 : 20))
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(test::kSanitized ? 200 : 20))
       << source.substr(0, 80);
 }
 
@@ -267,7 +268,7 @@ TEST(ChatTemplate, LookingThroughNamesAndKeysCountsAsWork) {
 TEST(ChatTemplate, AnErrorThatQuotesTheTemplateIsOneLine) {
   for (const char* source : {"{{ [1]|map('no\nfilter')|list }}", "{{ [1]|select('no\n\rtest')|list }}",
                              "{% set x = namespace(a=1) %}{{ x.b['\n'].c }}", "{{ 'a\n' + 1 }}"}) {
-    const std::string message = error_of(source);
+    const std::string message = render_error(source);
     EXPECT_FALSE(message.empty()) << source;
     EXPECT_EQ(message.find_first_of("\n\r"), std::string::npos) << message;
   }

@@ -7,23 +7,21 @@
 #include "text/sentencepiece_proto.h"
 #include "text/text_data.h"
 #include "text/tokenizer.h"
+#include "text/tokenizer_calls.h"
 
 namespace latte {
 namespace {
 
 using Type = SentencePieceProto::Type;
 
-std::string error_of(TokenizerKind kind, const std::string& content, const std::string& config = "") {
-  const auto tokenizer = Tokenizer::parse(kind, content, config, "dir/file");
-  if (tokenizer.ok()) return "loaded";
-  EXPECT_EQ(tokenizer.error().message.find('\n'), std::string::npos) << tokenizer.error().message;
-  return tokenizer.error().message;
+std::string model_error(TokenizerKind kind, const std::string& content, const std::string& config = "") {
+  return test::load_error(Tokenizer::parse(kind, content, config, "dir/file"));
 }
 
 std::string kimi_file() { return test::read_file(test::repo_data("tokenizer/kimi/tiktoken.model")); }
 
 std::string tiktoken_error(const std::string& content, const std::string& config = "") {
-  return error_of(TokenizerKind::kTiktoken, content, config);
+  return model_error(TokenizerKind::kTiktoken, content, config);
 }
 
 TEST(TiktokenFault, EachIsOneErrorThatNamesFileAndLine) {
@@ -89,7 +87,7 @@ SentencePieceProto proto_of(const std::string& folder) {
 }
 
 std::string proto_error(const SentencePieceProto& proto) {
-  return error_of(TokenizerKind::kSentencePiece, proto.serialize());
+  return model_error(TokenizerKind::kSentencePiece, proto.serialize());
 }
 
 TEST(SentencePieceFault, WhatIsWrittenIsReadAgain) {
@@ -138,17 +136,17 @@ TEST(SentencePieceFault, BrokenBytesAreRefusedAtTheirPlace) {
   const std::string good = test::read_file(test::repo_data("tokenizer/unigram/tokenizer.model"));
   for (std::size_t length = 0; length < good.size(); length += 61) {
     // A cut between two pieces leaves a smaller model; every other one is an error.
-    const std::string message = error_of(TokenizerKind::kSentencePiece, good.substr(0, length));
+    const std::string message = model_error(TokenizerKind::kSentencePiece, good.substr(0, length));
     if (message != "loaded") {
       EXPECT_EQ(message.rfind("dir/file: ", 0), 0u) << message;
     }
   }
-  EXPECT_NE(error_of(TokenizerKind::kSentencePiece, good + "\x0F").find("byte " + std::to_string(good.size())),
+  EXPECT_NE(model_error(TokenizerKind::kSentencePiece, good + "\x0F").find("byte " + std::to_string(good.size())),
             std::string::npos);
-  EXPECT_NE(error_of(TokenizerKind::kSentencePiece, "\x0A\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x7Fx").find("byte 0"),
+  EXPECT_NE(model_error(TokenizerKind::kSentencePiece, "\x0A\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x7Fx").find("byte 0"),
             std::string::npos);
-  EXPECT_NE(error_of(TokenizerKind::kSentencePiece, "").find("0 bytes without a piece"), std::string::npos);
-  EXPECT_NE(error_of(TokenizerKind::kSentencePiece, "{\"model\": 1}").find("dir/file: "), std::string::npos);
+  EXPECT_NE(model_error(TokenizerKind::kSentencePiece, "").find("0 bytes without a piece"), std::string::npos);
+  EXPECT_NE(model_error(TokenizerKind::kSentencePiece, "{\"model\": 1}").find("dir/file: "), std::string::npos);
 }
 
 TEST(SentencePieceFault, BrokenCharsmapsAreRefused) {
@@ -186,12 +184,14 @@ TEST(SentencePieceFault, BrokenCharsmapsAreRefused) {
 
 TEST(SentencePieceFault, SettingsThatAreNotFollowedAreRefused) {
   const std::string good = test::read_file(test::repo_data("tokenizer/unigram/tokenizer.model"));
-  EXPECT_NE(error_of(TokenizerKind::kSentencePiece, good + "\x12\x03\xC0\x01\x01").find("treat_whitespace_as_suffix"),
+  EXPECT_NE(
+      model_error(TokenizerKind::kSentencePiece, good + "\x12\x03\xC0\x01\x01").find("treat_whitespace_as_suffix"),
+      std::string::npos);
+  EXPECT_NE(model_error(TokenizerKind::kSentencePiece, good + "\x12\x02\x18\x03").find("model_type 3"),
             std::string::npos);
-  EXPECT_NE(error_of(TokenizerKind::kSentencePiece, good + "\x12\x02\x18\x03").find("model_type 3"), std::string::npos);
-  EXPECT_NE(error_of(TokenizerKind::kSentencePiece, good, R"({"legacy": false})").find("remove_extra_whitespaces"),
+  EXPECT_NE(model_error(TokenizerKind::kSentencePiece, good, R"({"legacy": false})").find("remove_extra_whitespaces"),
             std::string::npos);
-  EXPECT_NE(error_of(TokenizerKind::kSentencePiece, good, R"({"legacy": 3})").find("legacy is a number"),
+  EXPECT_NE(model_error(TokenizerKind::kSentencePiece, good, R"({"legacy": 3})").find("legacy is a number"),
             std::string::npos);
 }
 

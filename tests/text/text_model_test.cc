@@ -9,6 +9,7 @@
 #include "text/stream_decoder.h"
 #include "text/text_data.h"
 #include "text/tokenizer.h"
+#include "text/tokenizer_calls.h"
 #include "text/utf8.h"
 
 namespace latte {
@@ -16,6 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using Ids = std::vector<std::int32_t>;
+using test::encode;
 
 const Tokenizer& tokenizer_of(std::string_view name) {
   static std::map<std::string, Tokenizer, std::less<>> loaded;
@@ -24,12 +26,6 @@ const Tokenizer& tokenizer_of(std::string_view name) {
   const auto tokenizer = Tokenizer::load(test::repo_data("tokenizer/" + std::string(name)));
   EXPECT_TRUE(tokenizer.ok()) << tokenizer.error().message;
   return loaded.emplace(std::string(name), tokenizer.value()).first->second;
-}
-
-Ids encode(const Tokenizer& tokenizer, std::string_view text, EncodeOptions options = {}) {
-  const auto ids = tokenizer.encode(text, options);
-  EXPECT_TRUE(ids.ok()) << ids.error().message;
-  return ids.ok() ? *ids : Ids();
 }
 
 std::string streamed(const Tokenizer& tokenizer, const Ids& ids, bool skip_special = false) {

@@ -4,6 +4,7 @@
 
 #include "text/text_data.h"
 #include "text/tokenizer.h"
+#include "text/tokenizer_calls.h"
 
 namespace latte {
 namespace {
@@ -15,11 +16,8 @@ Json source() {
   return file;
 }
 
-std::string error_of(const std::string& text, const std::string& config = "") {
-  const auto tokenizer = Tokenizer::parse(text, config, "dir/tokenizer.json");
-  if (tokenizer.ok()) return "loaded";
-  EXPECT_EQ(tokenizer.error().message.find('\n'), std::string::npos) << tokenizer.error().message;
-  return tokenizer.error().message;
+std::string tokenizer_error(const std::string& text, const std::string& config = "") {
+  return test::load_error(Tokenizer::parse(text, config, "dir/tokenizer.json"));
 }
 
 struct Fault {
@@ -138,7 +136,7 @@ TEST(TokenizerFault, EachIsOneErrorThatNamesFileAndKey) {
   for (const Fault& fault : faults) {
     Json file = source();
     fault.plant(file);
-    const std::string message = error_of(file.dump());
+    const std::string message = tokenizer_error(file.dump());
     EXPECT_NE(message.find("dir/tokenizer.json: "), std::string::npos) << fault.name << ": " << message;
     EXPECT_NE(message.find(fault.key), std::string::npos) << fault.name << ": " << message;
   }
@@ -146,19 +144,20 @@ TEST(TokenizerFault, EachIsOneErrorThatNamesFileAndKey) {
 
 TEST(TokenizerFault, BrokenTextsAreRefused) {
   const std::string good = source().dump();
-  EXPECT_EQ(error_of(good), "loaded");
+  EXPECT_EQ(tokenizer_error(good), "loaded");
   for (std::size_t length = 0; length < good.size(); length += 97) {
-    EXPECT_NE(error_of(good.substr(0, length)), "loaded") << length;
+    EXPECT_NE(tokenizer_error(good.substr(0, length)), "loaded") << length;
   }
-  EXPECT_NE(error_of(good + std::string(1, '\0')).find("NUL byte"), std::string::npos);
-  EXPECT_NE(error_of(good + "x").find("broken JSON"), std::string::npos);
-  EXPECT_NE(error_of(std::string(100'000, '[')).find("nested deeper"), std::string::npos);
-  EXPECT_NE(error_of("\"\xFF\"").find("broken JSON"), std::string::npos);
-  EXPECT_NE(error_of("[1e999]").find("out of range"), std::string::npos);
-  EXPECT_NE(error_of("3").find("JSON object"), std::string::npos);
-  EXPECT_NE(error_of(R"({"a": 1, "a": 2})").find("twice"), std::string::npos);
-  EXPECT_NE(error_of(R"({"model": {"vocab": {"a": 1}, "vocab": {"b": 2}}})").find("model.vocab"), std::string::npos);
-  EXPECT_NE(error_of(R"({"model": {"vocab": {"a": 1, "a": 2}, "merges": []}, "decoder": {"type": "ByteLevel"},
+  EXPECT_NE(tokenizer_error(good + std::string(1, '\0')).find("NUL byte"), std::string::npos);
+  EXPECT_NE(tokenizer_error(good + "x").find("broken JSON"), std::string::npos);
+  EXPECT_NE(tokenizer_error(std::string(100'000, '[')).find("nested deeper"), std::string::npos);
+  EXPECT_NE(tokenizer_error("\"\xFF\"").find("broken JSON"), std::string::npos);
+  EXPECT_NE(tokenizer_error("[1e999]").find("out of range"), std::string::npos);
+  EXPECT_NE(tokenizer_error("3").find("JSON object"), std::string::npos);
+  EXPECT_NE(tokenizer_error(R"({"a": 1, "a": 2})").find("twice"), std::string::npos);
+  EXPECT_NE(tokenizer_error(R"({"model": {"vocab": {"a": 1}, "vocab": {"b": 2}}})").find("model.vocab"),
+            std::string::npos);
+  EXPECT_NE(tokenizer_error(R"({"model": {"vocab": {"a": 1, "a": 2}, "merges": []}, "decoder": {"type": "ByteLevel"},
     "pre_tokenizer": {"type": "ByteLevel"}})")
                 .find("twice"),
             std::string::npos);
@@ -169,7 +168,7 @@ TEST(TokenizerFault, ConfigIsCheckedToo) {
   for (const char* config :
        {"[]", "{", R"({"bos_token": 3})", R"({"eos_token": "<nope>"})", R"({"add_bos_token": true})",
         R"({"add_bos_token": "yes"})", R"({"bos_token": {"content": null}})"}) {
-    EXPECT_NE(error_of(good, config).find("dir/tokenizer_config.json: "), std::string::npos) << config;
+    EXPECT_NE(tokenizer_error(good, config).find("dir/tokenizer_config.json: "), std::string::npos) << config;
   }
 }
 

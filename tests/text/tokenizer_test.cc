@@ -10,6 +10,7 @@
 
 #include "text/stream_decoder.h"
 #include "text/text_data.h"
+#include "text/tokenizer_calls.h"
 #include "text/utf8.h"
 
 namespace latte {
@@ -17,16 +18,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using Ids = std::vector<std::int32_t>;
+using test::encode;
 
 const Tokenizer& small_tokenizer() {
   static const Result<Tokenizer> tokenizer = Tokenizer::load(test::repo_data("tokenizer/small"));
   return tokenizer.value();
-}
-
-Ids encode(const Tokenizer& tokenizer, std::string_view text, EncodeOptions options = {}) {
-  const auto ids = tokenizer.encode(text, options);
-  EXPECT_TRUE(ids.ok()) << ids.error().message;
-  return ids.ok() ? *ids : Ids();
 }
 
 void expect_golden(const Tokenizer& tokenizer, const Json& golden) {

@@ -7,6 +7,7 @@
 #include <limits>
 #include <vector>
 
+#include "support/refusal.h"
 #include "tensor/half.h"
 
 namespace latte {
@@ -20,8 +21,7 @@ TensorView view_of(const std::vector<T>& values, DType dtype, const char* name =
 
 std::string refusal(const TensorView& tensor, int threads = 1) {
   const TensorView* one[] = {&tensor};
-  const Status status = check_finite_weights(one, threads);
-  return status.ok() ? "(accepted)" : status.error().message;
+  return test::refusal(check_finite_weights(one, threads));
 }
 
 TEST(CheckFiniteWeights, FindsTheElementAnywhereInEveryType) {
