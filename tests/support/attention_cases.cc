@@ -242,6 +242,17 @@ std::vector<OperationCase> attention_cases() {
     add("r200_p32_H16_L3", absorbed(16, 200, 32, keys), {{4, 140, 3}});
     add("r77_p6_H5_L17", absorbed(5, 77, 6, keys), {{4, 70, 17}});
 
+    // Leaves as long as a device takes keys at a time, and longer: rows of a step end on both sides of such a border.
+    AttendSpec long_leaf = absorbed(20, 128, 32, keys);
+    long_leaf.leaf = 256;
+    for (const int length : {255, 256, 257, 512}) {
+      add(fmt::format("leaf256_T{}_L2", length), long_leaf, {{length, length - 2, 2}});
+    }
+    long_leaf.leaf = 512;
+    for (const int length : {258, 514, 1000}) {
+      add(fmt::format("leaf512_T{}_L4", length), long_leaf, {{length, length - 4, 4}});
+    }
+
     AttendSpec narrow = absorbed(5, 40, 8, keys);
     narrow.value_width = 24;
     narrow.exact = 8;

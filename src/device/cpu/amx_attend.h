@@ -21,10 +21,10 @@ constexpr int kSpan = kAmxSpan;
 constexpr int kSpanDepths = kSpan / kTileDepth;
 constexpr int kBlockDepths = kKeyBlock / kTileDepth;
 constexpr int kSpanBlocks = kSpan / kKeyBlock;
+/// Packed rows whose scores of a span are made and used at a time: they stay in the first-level cache.
+constexpr int kScoreRows = 2 * kTileRows;
 /// Depths of one pass over a key: two vectors' tiles of so many are 20 KB.
 constexpr std::int64_t kScoreDepths = 10;
-/// Cache lines fetched ahead beside four tile products: four vectors' products of a span fetch the next one.
-constexpr int kLinesAhead = 8;
 
 constexpr std::int64_t tiles_of_depth(std::int64_t width) { return (width + kTileDepth - 1) / kTileDepth; }
 
@@ -32,7 +32,7 @@ constexpr std::int64_t tiles_of_depth(std::int64_t width) { return (width + kTil
 struct AmxLeafMemory {
   std::uint16_t* keys;    ///< [span][key tiles * 32]: blocks whose rows cannot be read in place
   std::uint16_t* values;  ///< [2 column tiles][32 keys of the span][16 pairs][16 columns][2]
-  float* scores;          ///< [span][lanes]
+  float* scores;          ///< [span][kScoreRows]
   std::uint16_t* p;       ///< [vector of rows][32 keys of the span][16 rows][32 keys]
   float* state;           ///< [4][lanes]
 };
@@ -144,50 +144,6 @@ inline void pair_values(const SpanRows& span, int column, int width, std::uint16
   }
 }
 
-/// Fetches rows into the second-level cache, some lines at a time between tile products: the keys of a long cache lie
-/// beyond it, and tile loads wait for what they read.
-class FetchAhead {
- public:
-  /// Rows of cache indices [begin, end).
-  FetchAhead(const LaneRows& rows, std::int64_t begin, std::int64_t end, int width) : rows_(rows), left_(end - begin) {
-    const int bytes = rows.type == RowType::kBf16 ? 2 : 4;
-    row_bytes_ = rows.row_stride * bytes;
-    lines_a_row_ = (std::int64_t{width} * bytes + kLine - 1) / kLine;
-    page_ = begin / rows.page_rows;
-    in_page_ = begin % rows.page_rows - 1;
-    line_ = lines_a_row_;
-  }
-
-  void lines(int count) {
-    for (int i = 0; i < count; ++i) {
-      if (line_ == lines_a_row_ && !next_row()) return;
-      _mm_prefetch(at_ + line_ * kLine, _MM_HINT_T1);
-      ++line_;
-    }
-  }
-
- private:
-  static constexpr int kLine = 64;
-
-  bool next_row() {
-    if (left_ <= 0) return false;
-    --left_;
-    if (++in_page_ == rows_.page_rows) {
-      in_page_ = 0;
-      ++page_;
-    }
-    const std::int64_t lane = rows_.lane_offset * (rows_.row_stride == 0 ? 0 : row_bytes_ / rows_.row_stride);
-    at_ = static_cast<const char*>(rows_.pages[page_]) + in_page_ * row_bytes_ + lane;
-    line_ = 0;
-    return true;
-  }
-
-  const LaneRows& rows_;
-  std::int64_t left_;
-  std::int64_t row_bytes_ = 0, lines_a_row_ = 0, page_ = 0, in_page_ = 0, line_ = 0;
-  const char* at_ = nullptr;
-};
-
 /// Depths [begin, end) of a sum over the key's columns; what lies before them is in the scores already.
 struct DepthPass {
   std::int64_t begin = 0;
@@ -212,16 +168,16 @@ struct DepthPass {
 
 /// scores[t][row] of two vectors of rows and 32 keys of a block.
 inline void score_two_by_two(const KeyBlock& keys, int first_key, const std::uint16_t* q, std::int64_t depths,
-                             const DepthPass& pass, float* scores, int score_stride, FetchAhead& ahead) {
+                             const DepthPass& pass, float* scores) {
   const std::uint16_t* near = keys.rows + first_key * keys.stride;
   const std::uint16_t* far = near + kTileRows * keys.stride;
   const std::uint16_t* next_q = q + depths * kTileElements;
   const std::int64_t row_bytes = 2 * keys.stride;
-  float* to = scores + first_key * score_stride;
-  float* far_to = to + kTileRows * score_stride;
-  const std::int64_t to_bytes = 4 * std::int64_t{score_stride};
+  constexpr std::int64_t kToBytes = 4 * kScoreRows;
+  float* to = scores + first_key * kScoreRows;
+  float* far_to = to + kTileRows * kScoreRows;
   const float* sums[4] = {to, to + kTileRows, far_to, far_to + kTileRows};
-  begin_scores(pass, sums, to_bytes);
+  begin_scores(pass, sums, kToBytes);
   for (std::int64_t depth = pass.begin; depth < pass.end; ++depth) {
     _tile_loadd(4, near + depth * kTileDepth, row_bytes);
     _tile_loadd(6, q + depth * kTileElements, 64);
@@ -231,17 +187,15 @@ inline void score_two_by_two(const KeyBlock& keys, int first_key, const std::uin
     _tile_loadd(5, far + depth * kTileDepth, row_bytes);
     _tile_dpbf16ps(2, 5, 6);
     _tile_dpbf16ps(3, 5, 7);
-    ahead.lines(kLinesAhead);
   }
-  _tile_stored(0, to, to_bytes);
-  _tile_stored(1, to + kTileRows, to_bytes);
-  _tile_stored(2, far_to, to_bytes);
-  _tile_stored(3, far_to + kTileRows, to_bytes);
+  _tile_stored(0, to, kToBytes);
+  _tile_stored(1, to + kTileRows, kToBytes);
+  _tile_stored(2, far_to, kToBytes);
+  _tile_stored(3, far_to + kTileRows, kToBytes);
 }
 
 /// scores[t][row] of one vector of rows and a whole block of keys.
-inline void score_one_by_four(const KeyBlock& keys, const std::uint16_t* q, std::int64_t depths, float* scores,
-                              int score_stride, FetchAhead& ahead) {
+inline void score_one_by_four(const KeyBlock& keys, const std::uint16_t* q, std::int64_t depths, float* scores) {
   const std::int64_t row_bytes = 2 * keys.stride;
   const std::int64_t tile = kTileRows * keys.stride;
   _tile_zero(0);
@@ -259,60 +213,57 @@ inline void score_one_by_four(const KeyBlock& keys, const std::uint16_t* q, std:
     _tile_dpbf16ps(2, 6, 7);
     _tile_loadd(4, from + 3 * tile, row_bytes);
     _tile_dpbf16ps(3, 4, 7);
-    ahead.lines(kKeyBlock);
   }
-  const std::int64_t to_bytes = 4 * std::int64_t{score_stride};
-  _tile_stored(0, scores, to_bytes);
-  _tile_stored(1, scores + kTileRows * score_stride, to_bytes);
-  _tile_stored(2, scores + 2 * kTileRows * score_stride, to_bytes);
-  _tile_stored(3, scores + 3 * kTileRows * score_stride, to_bytes);
+  constexpr std::int64_t kToBytes = 4 * kScoreRows;
+  _tile_stored(0, scores, kToBytes);
+  _tile_stored(1, scores + kTileRows * kScoreRows, kToBytes);
+  _tile_stored(2, scores + 2 * kTileRows * kScoreRows, kToBytes);
+  _tile_stored(3, scores + 3 * kTileRows * kScoreRows, kToBytes);
 }
 
-/// scores[t][row] of all vectors of rows and the blocks of a span. Two vectors of rows meet every block before the next
-/// two do, in passes over so many depths that their tiles stay in the first-level cache while the keys go by.
-inline void score_span(const KeyBlock (&keys)[kSpanBlocks], int blocks, const std::uint16_t* q, int vecs,
-                       std::int64_t depths, float* scores, int score_stride, FetchAhead& ahead) {
+/// scores[t][row] of one or two vectors of rows and the blocks of a span: two in passes over so many depths that their
+/// tiles stay in the first-level cache while the keys go by.
+inline void score_span(const KeyBlock (&keys)[kSpanBlocks], int blocks, const std::uint16_t* q, bool two_vectors,
+                       std::int64_t depths, float* scores) {
+  constexpr std::int64_t kBlockScores = kKeyBlock * kScoreRows;
+  if (!two_vectors) {
+    for (int block = 0; block < blocks; ++block)
+      score_one_by_four(keys[block], q, depths, scores + block * kBlockScores);
+    return;
+  }
   const std::int64_t passes = (depths + kScoreDepths - 1) / kScoreDepths;
-  int v = 0;
-  for (; v + 2 <= vecs; v += 2) {
-    for (std::int64_t i = 0; i < passes; ++i) {
-      const DepthPass pass{depths * i / passes, depths * (i + 1) / passes};
-      for (int block = 0; block < blocks; ++block) {
-        float* to = scores + std::int64_t{block} * kKeyBlock * score_stride + v * kTileRows;
-        for (int t = 0; t < kKeyBlock; t += 2 * kTileRows)
-          score_two_by_two(keys[block], t, q + v * depths * kTileElements, depths, pass, to, score_stride, ahead);
-      }
+  for (std::int64_t i = 0; i < passes; ++i) {
+    const DepthPass pass{depths * i / passes, depths * (i + 1) / passes};
+    for (int block = 0; block < blocks; ++block) {
+      for (int t = 0; t < kKeyBlock; t += 2 * kTileRows)
+        score_two_by_two(keys[block], t, q, depths, pass, scores + block * kBlockScores);
     }
   }
-  if (v == vecs) return;
-  for (int block = 0; block < blocks; ++block) {
-    score_one_by_four(keys[block], q + v * depths * kTileElements, depths,
-                      scores + std::int64_t{block} * kKeyBlock * score_stride + v * kTileRows, score_stride, ahead);
-  }
 }
 
-/// 2^x, to 2e-7 of it; 0 for -infinity, NaN for NaN.
+/// 2^x, to 1e-7 of it; exactly 1 for 0, which leaves what is rescaled as it is; 0 for -infinity, NaN for NaN.
 [[gnu::always_inline]] inline __m512 exp2_scaled(__m512 x) {
   const __m512 f = _mm512_reduce_ps(x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);  // x - floor(x)
-  __m512 p = _mm512_set1_ps(0x1.ec320ap-10f);  // of the least relative error for 2^f on [0, 1]
-  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0x1.26900cp-7f));
-  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0x1.c95446p-5f));
-  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0x1.ebd5a8p-3f));
-  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0x1.62e4f6p-1f));
-  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0x1.fffffep-1f));
+  __m512 p = _mm512_set1_ps(0x1.c72118p-13f);  // of the least relative error for 2^f on [0, 1]
+  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0x1.461954p-10f));
+  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0x1.3d28p-7f));
+  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0x1.c685p-5f));
+  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0x1.ebfd9ep-3f));
+  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0x1.62e42ap-1f));
+  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(1.0f));
   return _mm512_scalef_ps(p, x);
 }
 
 /// Turns one vector of rows' scores of `blocks` blocks into probabilities as tiles, and moves the rows' state on. Top
 /// and mass are of scaled scores. `scale` is above 0.
-inline void amx_softmax(const float* scores, int score_stride, int blocks, bool all_seen, float scale,
-                        const SoftmaxRows& rows, std::uint16_t* p) {
+inline void amx_softmax(const float* scores, int blocks, bool all_seen, float scale, const SoftmaxRows& rows,
+                        std::uint16_t* p) {
   using S = Avx512;
   const auto nothing = S::set1(kNothingSeen);
   const auto seen = S::load(rows.seen);
   const auto factor = S::set1(scale);
   const auto score = [&](int t) {
-    const auto raw = S::load(scores + t * score_stride);
+    const auto raw = S::load(scores + t * kScoreRows);
     return all_seen ? raw : S::select_less(S::set1(static_cast<float>(t)), seen, raw, nothing);
   };
   const auto old_top = S::load(rows.top);
@@ -416,7 +367,6 @@ inline void value_tiles(const std::uint16_t* p, const std::uint16_t* values, int
 
 /// o += p * values of a span, or = where it is the first.
 inline void add_values(const AmxLeafMemory& memory, const SpanRows& span, const LeafArgs& args, int vecs, bool first) {
-  const std::int64_t width = args.value_width;
   for (int column = 0; column < args.value_width; column += 2 * kTileRows) {
     pair_values(span, column, args.value_width, memory.values);
     before_tile_loads();
@@ -426,12 +376,13 @@ inline void add_values(const AmxLeafMemory& memory, const SpanRows& span, const 
       const bool two_vectors = v + 1 < vecs;
       const int rows = args.rows - v * kTileRows;
       const int lower_rows = two_vectors ? rows - kTileRows : 0;
-      float* upper = args.o + v * kTileRows * width + column;
-      float* lower = two_vectors ? upper + kTileRows * width : upper;
-      OutputTile tiles[4] = {{upper, rows, columns, width},
-                             {right_columns > 0 ? upper + kTileRows : upper, rows, right_columns, width},
-                             {lower, lower_rows, columns, width},
-                             {right_columns > 0 ? lower + kTileRows : lower, lower_rows, right_columns, width}};
+      const std::int64_t stride = args.o_stride;
+      float* upper = args.o + v * kTileRows * stride + column;
+      float* lower = two_vectors ? upper + kTileRows * stride : upper;
+      OutputTile tiles[4] = {{upper, rows, columns, stride},
+                             {right_columns > 0 ? upper + kTileRows : upper, rows, right_columns, stride},
+                             {lower, lower_rows, columns, stride},
+                             {right_columns > 0 ? lower + kTileRows : lower, lower_rows, right_columns, stride}};
       value_tiles(memory.p + v * std::int64_t{kSpanDepths} * kTileElements, memory.values, span.count / kTileDepth,
                   first, two_vectors, tiles);
     }
@@ -448,7 +399,7 @@ inline AmxLeafMemory amx_leaf_memory(const LeafArgs& args, int lanes) {
   AmxLeafMemory memory;
   memory.keys = reinterpret_cast<std::uint16_t*>(take(kSpan * tiles_of_depth(args.key_width) * kTileDepth / 2));
   memory.values = reinterpret_cast<std::uint16_t*>(take(std::int64_t{kSpan} * kTileDepth / 2));
-  memory.scores = take(std::int64_t{kSpan} * lanes);
+  memory.scores = take(std::int64_t{kSpan} * kScoreRows);
   memory.p = reinterpret_cast<std::uint16_t*>(take(std::int64_t{kSpan} * lanes / 2));
   memory.state = take(4 * std::int64_t{lanes});
   return memory;
@@ -483,15 +434,13 @@ inline void amx_attend_leaf(const LeafArgs& args) {
       keys[block] =
           key_block(args.keys, row + before, keys_left, args.key_width, memory.keys + before * depths * kTileDepth);
     }
-    const int next_begin = next < end ? next : args.next_begin;
-    const int next_end = next < end ? end : args.next_end;
-    FetchAhead ahead(args.keys, next_begin - args.first_key_pos,
-                     (next_end - next_begin < kSpan ? next_end : next_begin + kSpan) - args.first_key_pos,
-                     args.key_width);
-    before_tile_loads();
-    score_span(keys, blocks, q, vecs, depths, memory.scores, lanes, ahead);
     for (int v = 0; v < vecs; ++v) {
       const int at = v * kTileRows;
+      const int in_pair = v % 2;
+      if (in_pair == 0) {
+        before_tile_loads();
+        score_span(keys, blocks, q + v * depths * kTileElements, v + 1 < vecs, depths, memory.scores);
+      }
       bool all_seen = count == blocks * kKeyBlock;
       for (int i = at; i < at + kTileRows; ++i) {
         const int visible = (i < args.rows ? args.visible[i] : last_visible) - begin;
@@ -499,19 +448,16 @@ inline void amx_attend_leaf(const LeafArgs& args) {
         softmax.seen[i] = static_cast<float>(bounded);
         all_seen = all_seen && bounded == count;
       }
-      amx_softmax(memory.scores + at, lanes, blocks, all_seen, args.scale_log2,
+      amx_softmax(memory.scores + in_pair * kTileRows, blocks, all_seen, args.scale_log2,
                   {softmax.top + at, softmax.mass + at, softmax.alpha + at, softmax.seen + at},
                   memory.p + v * std::int64_t{kSpanDepths} * kTileElements);
     }
-    if (!first) rescale_rows<Avx512>(softmax.alpha, args.rows, args.value_width, args.o);
+    if (!first) rescale_rows<Avx512>(softmax.alpha, args);
     add_values(memory, SpanRows(values, row, count), args, vecs, first);
     first = false;
     begin += count;
   }
-  if (first) {
-    const std::int64_t outputs = static_cast<std::int64_t>(args.rows) * args.value_width;
-    for (std::int64_t i = 0; i < outputs; ++i) args.o[i] = 0;
-  }
+  if (first) clear_rows(args);
   finish_rows(softmax, args.rows, args.shares, args.log2_sums);
 }
 

@@ -27,6 +27,24 @@ inline void pack_bf16(const std::uint16_t* w, std::int64_t stride, std::int64_t 
   }
 }
 
+/// Inputs [k, k_end) of 32 outputs of bf16 weights that lie by inputs: a depth's tile of the first 16 columns, then
+/// that of the others. Columns past `n` are 0.
+inline void pack_by_input(const std::uint16_t* w, std::int64_t stride, std::int64_t n, std::int64_t k,
+                          std::int64_t k_end, std::uint16_t* to) {
+  for (; k < k_end; k += kTileDepth, to += 2 * kTileElements) {
+    for (int pair = 0; pair < kTileRows; ++pair) {
+      const std::int64_t at = k + 2 * pair;
+      const auto row = [&](std::int64_t i) {
+        return i < k_end ? load_depth(w + i * stride, n) : _mm512_setzero_si512();
+      };
+      __m512i low, high;
+      interleave(row(at), row(at + 1), low, high);
+      _mm512_storeu_si512(to + pair * kTileDepth, low);
+      _mm512_storeu_si512(to + kTileElements + pair * kTileDepth, high);
+    }
+  }
+}
+
 /// One input of a quad, of all 16 outputs: byte `kByte` of each lane.
 template <int kByte>
 [[gnu::always_inline]] inline __m512 signed_byte(__m512i quads) {
@@ -76,6 +94,9 @@ inline void pack_grouped(const unsigned char* panel, bool four_bits, std::int64_
 /// The panel's weights of one pass: for every depth a tile of its first 16 columns of `sums` and one of the others.
 inline void pack_pass(const WidePanel& panel, std::int64_t k, std::int64_t k_end, std::uint16_t* to) {
   constexpr std::int64_t kStep = 2 * kTileElements;
+  if (panel.type == WideWeight::kBf16ByInput) {
+    return pack_by_input(static_cast<const std::uint16_t*>(panel.w), panel.w_stride, panel.n, k, k_end, to);
+  }
   const auto pack = [&](const void* w, std::int64_t stride, std::int64_t n, std::uint16_t* tiles) {
     if (panel.type == WideWeight::kBf16) {
       pack_bf16(static_cast<const std::uint16_t*>(w), stride, n, k, k_end, kStep, tiles);

@@ -21,6 +21,10 @@ bool may_be_bf16(const KeyRows& rows) {
   return rows.dtype == DType::kBf16 || (rows.dtype == DType::kF32 && rows.expanded);
 }
 
+/// Floats from one row of a leaf's results to the next: a line more than whole lines, or rows of 512 floats would all
+/// fall on a few sets of the first-level cache.
+std::int64_t leaf_stride(int value_width) { return (value_width + 15) / 16 * 16 + 16; }
+
 /// Where row `row` of a slot's lane lies in the partials.
 std::int64_t partial_row(const Partials& partials, int slot, int lane, std::int64_t row) {
   return (static_cast<std::int64_t>(slot) * partials.lanes + lane) * partials.rows + row;
@@ -123,7 +127,7 @@ void CpuBackend::run_attend_task(const AttendArgs& args, const AttendTask& task,
 
   auto* q_KW = scratch.get<float>(0);
   float* leaf_o = q_KW + query_floats(kernels_, key_width);
-  float* leaf_sums = leaf_o + static_cast<std::int64_t>(group_rows) * value_width;
+  float* leaf_sums = leaf_o + group_rows * leaf_stride(value_width);
   float* leaf_shares = leaf_sums + group_rows;
   auto* visible = reinterpret_cast<int*>(leaf_shares + group_rows);
   float* leaf_scratch = leaf_sums + 3 * static_cast<std::int64_t>(group_rows);
@@ -141,16 +145,9 @@ void CpuBackend::run_attend_task(const AttendArgs& args, const AttendTask& task,
   const std::int64_t slot_row = partial_row(args.partials, head.slot, task.lane, sequence.first_row + task.first_row);
   float* slot_o = static_cast<float*>(args.partials.o) + slot_row * value_width;
   float* slot_sums = static_cast<float*>(args.partials.log2_sums) + slot_row;
-  const auto chunk_at = [&](int i) -> const KvChunk& {
-    return args.chunks[static_cast<std::size_t>(chunk_order_[static_cast<std::size_t>(task.first_chunk + i)])];
-  };
-  const auto end_of = [&](const KvChunk& chunk) {
-    return std::min(chunk.end, sequence.first_key_pos + sequence.keys.rows);
-  };
   for (int i = 0; i < task.chunk_count; ++i) {
-    const KvChunk& chunk = chunk_at(i);
-    // After the last chunk come, as a rule, the same keys for the next group of rows.
-    const KvChunk& next = chunk_at(i + 1 < task.chunk_count ? i + 1 : 0);
+    const KvChunk& chunk =
+        args.chunks[static_cast<std::size_t>(chunk_order_[static_cast<std::size_t>(task.first_chunk + i)])];
     kernels_.attend_leaf({.q_KW = q_KW,
                           .rows = task.rows,
                           .visible = visible,
@@ -160,20 +157,19 @@ void CpuBackend::run_attend_task(const AttendArgs& args, const AttendTask& task,
                           .bf16 = attend_bf16_,
                           .first_key_pos = sequence.first_key_pos,
                           .begin = chunk.begin,
-                          .end = end_of(chunk),
-                          .next_begin = next.begin,
-                          .next_end = end_of(next),
+                          .end = std::min(chunk.end, sequence.first_key_pos + sequence.keys.rows),
                           .key_width = key_width,
                           .value_width = value_width,
                           .scale_log2 = static_cast<float>(args.scale_log2),
                           .scratch = leaf_scratch,
                           .o = leaf_o,
+                          .o_stride = leaf_stride(value_width),
                           .shares = leaf_shares,
                           .log2_sums = leaf_sums});
     for (int row = 0; row < task.rows; ++row) {
       if (chunk.opens_slot) slot_sums[row] = Log2Sum{}.value;
       fold_state(kernels_, {slot_o + row * static_cast<std::int64_t>(value_width), slot_sums + row},
-                 {leaf_o + row * value_width, leaf_sums[row], leaf_shares[row]}, value_width);
+                 {leaf_o + row * leaf_stride(value_width), leaf_sums[row], leaf_shares[row]}, value_width);
     }
   }
 }
@@ -199,7 +195,8 @@ void CpuBackend::attend_partial(const AttendArgs& args) {
   list_chunks(args);
   list_attend_tasks(args);
   const std::int64_t group_rows = most_group_rows(kernels_);
-  const std::int64_t floats = query_floats(kernels_, args.key_width) + group_rows * (args.value_width + 3) +
+  const std::int64_t floats = query_floats(kernels_, args.key_width) +
+                              group_rows * (leaf_stride(args.value_width) + 3) +
                               leaf_scratch_floats(kernels_, args.key_width, args.value_width);
   for (Scratch& scratch : thread_scratch_) scratch.get<float>(floats);
   pool_->run(pool_->threads(), [&](int part, int thread) {

@@ -164,19 +164,19 @@ void value_columns(const float* p, int p_stride, const float* const* values, int
 }
 
 template <class S>
-void value_block(const float* p, int p_stride, const float* const* values, int value_width, const int* seen, int rows,
-                 float* o) {
+void value_block(const float* p, int p_stride, const float* const* values, const int* seen, const LeafArgs& args) {
+  const int rows = args.rows, value_width = args.value_width;
   constexpr int kVecs = S::kValueVecs;
   constexpr int kWidth = S::kWidth;
   int column = 0;
   for (; column + kVecs * kWidth <= value_width; column += kVecs * kWidth) {
-    value_columns<S, kVecs>(p, p_stride, values, column, seen, rows, o, value_width, 0);
+    value_columns<S, kVecs>(p, p_stride, values, column, seen, rows, args.o, args.o_stride, 0);
   }
   for (; column + kWidth <= value_width; column += kWidth) {
-    value_columns<S, 1>(p, p_stride, values, column, seen, rows, o, value_width, 0);
+    value_columns<S, 1>(p, p_stride, values, column, seen, rows, args.o, args.o_stride, 0);
   }
   if (column < value_width) {
-    value_columns<S, 1>(p, p_stride, values, column, seen, rows, o, value_width, value_width - column);
+    value_columns<S, 1>(p, p_stride, values, column, seen, rows, args.o, args.o_stride, value_width - column);
   }
 }
 
@@ -203,11 +203,20 @@ void point_to_rows(const LaneRows& from, std::int64_t first, int count, int widt
   }
 }
 
+inline void clear_rows(const LeafArgs& args) {
+  for (int row = 0; row < args.rows; ++row) {
+    float* o = args.o + row * args.o_stride;
+    for (int v = 0; v < args.value_width; ++v) o[v] = 0;
+  }
+}
+
 /// Multiplies the rows' results by what the block's new maxima ask for.
 template <class S>
-void rescale_rows(const float* alpha, int rows, int value_width, float* o) {
+void rescale_rows(const float* alpha, const LeafArgs& args) {
   constexpr int kWidth = S::kWidth;
-  for (int row = 0; row < rows; ++row, o += value_width) {
+  const int value_width = args.value_width;
+  float* o = args.o;
+  for (int row = 0; row < args.rows; ++row, o += args.o_stride) {
     if (alpha[row] == 1.0f) continue;
     const auto factor = S::set1(alpha[row]);
     int v = 0;
@@ -241,8 +250,7 @@ void attend_leaf(const LeafArgs& args) {
     softmax.top[row] = kNothingSeen;
     softmax.mass[row] = 0;
   }
-  const std::int64_t outputs = static_cast<std::int64_t>(args.rows) * args.value_width;
-  for (std::int64_t i = 0; i < outputs; ++i) args.o[i] = 0;
+  clear_rows(args);
 
   const auto scale = S::set1(args.scale_log2);
   const int last_visible = args.visible[args.rows - 1];
@@ -283,8 +291,8 @@ void attend_leaf(const LeafArgs& args) {
       softmax_block<S>(scores + at, lanes, count, all_seen,
                        {softmax.top + at, softmax.mass + at, softmax.alpha + at, softmax.seen + at});
     }
-    rescale_rows<S>(softmax.alpha, args.rows, args.value_width, args.o);
-    value_block<S>(scores, lanes, values, args.value_width, seen, args.rows, args.o);
+    rescale_rows<S>(softmax.alpha, args);
+    value_block<S>(scores, lanes, values, seen, args);
     begin += count;
   }
   finish_rows(softmax, args.rows, args.shares, args.log2_sums);

@@ -124,17 +124,17 @@ struct LeafArgs {
   bool bf16 = false;      ///< q, and rows that are not bf16, are rounded to it; where KernelTable::bf16_group_rows > 0
   int first_key_pos = 0;  ///< cache index of key row 0
   int begin = 0, end = 0;
-  int next_begin = 0, next_end = 0;  ///< keys that the thread reads after these: what may be fetched ahead
   int key_width = 0, value_width = 0;
   float scale_log2 = 1;
-  float* scratch = nullptr;    ///< leaf_scratch_floats
-  float* o = nullptr;          ///< [rows, value_width], contiguous: to be multiplied by the row's share
+  float* scratch = nullptr;  ///< leaf_scratch_floats
+  float* o = nullptr;        ///< [rows, value_width]: to be multiplied by the row's share
+  std::int64_t o_stride = 0;
   float* shares = nullptr;     ///< [rows]: one over the mass
   float* log2_sums = nullptr;  ///< [rows], -infinity where nothing is seen: o and share are then 0
 };
 
-/// What a wide product's weights are: rows [n, k] of bf16, or panels of tensor/grouped.h.
-enum class WideWeight : unsigned char { kBf16, kQ8, kQ4 };
+/// What a wide product's weights are: rows [n, k] of bf16, the same by inputs [k, n], or panels of tensor/grouped.h.
+enum class WideWeight : unsigned char { kBf16, kBf16ByInput, kQ8, kQ4 };
 
 /// Columns of one wide panel, and inputs of one pass over K.
 inline constexpr int kWideSums = 32;
@@ -222,7 +222,7 @@ constexpr std::int64_t leaf_scratch_floats(const KernelTable& kernels, int key_w
   const std::int64_t rows = most_group_rows(kernels) + kPad;
   const std::int64_t floats = kKeyBlock * (key_width + value_width + 2 * kPad) + (kKeyBlock + 4) * rows;
   if (kernels.bf16_group_rows == 0) return floats;
-  const std::int64_t tiles = kAmxSpan * ((key_width + 2 * kPad) / 2 + 2 * kPad) + (2 * kAmxSpan + 8) * rows;
+  const std::int64_t tiles = kAmxSpan * ((key_width + 2 * kPad) / 2 + 3 * kPad) + (kAmxSpan / 2 + 4) * rows + 5 * kPad;
   return tiles > floats ? tiles : floats;
 }
 

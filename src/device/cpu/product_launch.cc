@@ -150,11 +150,13 @@ void ProductLauncher::run(std::span<const ProductJob> jobs) {
       const bool grouped = is_grouped(job.w_type);
       const std::int64_t panel = grouped ? panel_bytes(job.w_type, job.k) : 0;
       const auto weight_at = [&](const void* w, std::int64_t stride) {
-        return static_cast<const std::byte*>(w) + (grouped ? n / kPanelOutputs * panel : n * stride * 2);
+        const std::int64_t bytes = grouped ? n / kPanelOutputs * panel : job.w_by_input ? n * 2 : n * stride * 2;
+        return static_cast<const std::byte*>(w) + bytes;
       };
       kernels.wide_product({.w = weight_at(job.w, job.w_stride),
                             .w_up = job.w_up == nullptr ? nullptr : weight_at(job.w_up, job.w_up_stride),
-                            .type = !grouped                   ? WideWeight::kBf16
+                            .type = job.w_by_input             ? WideWeight::kBf16ByInput
+                                    : !grouped                 ? WideWeight::kBf16
                                     : job.w_type == DType::kQ4 ? WideWeight::kQ4
                                                                : WideWeight::kQ8,
                             .w_stride = job.w_stride,

@@ -12,7 +12,7 @@
 namespace latte {
 
 /// y [m, n] = x [m, k] w [n, k]^T of one weight matrix; with `w_up`, y = silu(w x) * (w_up x). A grouped weight is
-/// multiplied with `codes`, any other with `x`.
+/// multiplied with `codes`, any other with `x`. A wide one of bf16 may lie by inputs, [k, n], and is then not gated.
 struct ProductJob {
   const void* w = nullptr;
   const void* w_up = nullptr;
@@ -23,6 +23,7 @@ struct ProductJob {
   std::int64_t x_stride = 0;
   bool x_bf16 = false;
   bool wide = false;  ///< by the kernel for many rows; x is then bf16
+  bool w_by_input = false;
   GroupedRows codes = {};
   float* y = nullptr;
   std::int64_t y_stride = 0;

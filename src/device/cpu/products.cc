@@ -126,7 +126,9 @@ void CpuBackend::head_matmul(const HeadMatmulArgs& args) {
           "a head product's shapes fit");
   const std::int64_t heads = w.count;
   const std::int64_t rows = args.x.rows / heads;
-  const bool round = sum_cols && rounds(w.dtype);
+  const bool many = wide(args.step_class, w.dtype, rows);
+  const bool products = sum_cols || many;
+  const bool round = products && rounds(w.dtype);
   const auto* x = static_cast<const float*>(args.x.data);
   const std::uint16_t* x_bf16 = round ? rounded(x, args.x.row_stride, args.x.rows, args.x.cols) : nullptr;
   auto* y = static_cast<float*>(args.y.data);
@@ -135,19 +137,20 @@ void CpuBackend::head_matmul(const HeadMatmulArgs& args) {
   for (std::int64_t h = 0; h < heads; ++h) {
     const void* w_h =
         static_cast<const std::byte*>(w.data) + h * w.stack_stride * static_cast<std::int64_t>(dtype_bytes(w.dtype));
-    if (sum_cols) {
+    if (products) {
       jobs_.push_back({.w = w_h,
                        .w_type = w.dtype,
                        .w_stride = w.row_stride,
                        .x = round ? static_cast<const void*>(x_bf16 + h * args.x.cols) : x + h * args.x.row_stride,
                        .x_stride = heads * (round ? args.x.cols : args.x.row_stride),
                        .x_bf16 = round,
-                       .wide = wide(args.step_class, w.dtype, rows),
+                       .wide = many,
+                       .w_by_input = !sum_cols,
                        .y = y + h * args.y.row_stride,
                        .y_stride = heads * args.y.row_stride,
                        .m = rows,
-                       .n = w.rows,
-                       .k = w.cols});
+                       .n = args.y.cols,
+                       .k = args.x.cols});
     } else {
       row_sum_jobs_.push_back({.w = w_h,
                                .w_stride = w.row_stride,
@@ -161,7 +164,7 @@ void CpuBackend::head_matmul(const HeadMatmulArgs& args) {
                                .k = w.rows});
     }
   }
-  if (sum_cols) {
+  if (products) {
     products_.run(jobs_);
   } else {
     products_.run(row_sum_jobs_);
