@@ -107,6 +107,7 @@ Status quantise_weights(ModelWeights& weights, const QuantisePlan& plan, int thr
     list.add(mtp.eh_proj, plan.ffn);
     list.add(mtp.layer, plan);
   }
+  if (list.conversions().empty()) return {};  // random weights are made in groups
   Result<WeightArena> arena = WeightArena::make(list.bytes());
   if (!arena.ok()) return arena.error();
   std::vector<Conversion>& conversions = list.conversions();

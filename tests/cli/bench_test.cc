@@ -149,6 +149,15 @@ TEST(BenchCommand, RandomWeightsSayWhatTheyAre) {
   EXPECT_NE(outcome.out.find("cache: synthetic"), std::string::npos) << outcome.out;
 }
 
+TEST(BenchCommand, RandomWeightsAreMadeInEveryFormat) {
+  for (const char* format : {"q8", "q4", "q4:q8-attn"}) {
+    const Outcome outcome = run_latte({"bench", "--config", family_model() + "/config.json", "--random-weights",
+                                       "--quantize", format, "-p", "8", "-n", "2", "-nv", "2", "-r", "1", "-t", "1"});
+    ASSERT_EQ(outcome.exit_code, 0) << format << ": " << outcome.err;
+    EXPECT_NE(outcome.out.find(std::string("random ") + format), std::string::npos) << outcome.out;
+  }
+}
+
 TEST(BenchCommand, AttentionComparesThreeArms) {
   const std::vector<std::string> words = {"bench", "--attention", "-m", family_model(), "-nv", "1,8", "-d",
                                           "64",    "-r",          "2",  "-t",           "1"};
