@@ -15,7 +15,7 @@ struct Avx2 {
   static constexpr int kRowSumVecs[5] = {0, 8, 4, 2, 2};  ///< column vectors of a row-sum tile, by rows of x
   static constexpr int kScoreKeys[3] = {0, 12, 6};        ///< keys of a score tile, by query vectors
   static constexpr int kValueVecs = 3;                    ///< value vectors of a tile of four rows
-  static constexpr int kGroupVecs = 4;                    ///< query vectors of an attention task
+  static constexpr int kGroupVecs = 8;                    ///< query vectors of an attention task
 
   static Vec zero() { return _mm256_setzero_ps(); }
   static Vec set1(float value) { return _mm256_set1_ps(value); }

@@ -1,0 +1,86 @@
+"""Times steps of llama.cpp for peers.py: a request a line on standard input, an answer a line on standard output.
+
+{"rows": L, "depth": T, "repeats": N} -> {"milliseconds": median}; {} -> {"version": ...}. The cache is filled to depth T once
+and rewound to it after every step. Steps of more than 16 rows are prompts: their last logits alone are wanted.
+"""
+
+import json
+import random
+import statistics
+import sys
+import time
+
+import llama_cpp
+
+PROMPT_ROWS = 512
+MOST_VERIFY_ROWS = 16
+quiet = llama_cpp.llama_log_callback(lambda level, text, user: None)
+
+
+class Steps:
+    def __init__(self, path, threads, context):
+        llama_cpp.llama_log_set(quiet, None)
+        llama_cpp.llama_backend_init()
+        model_options = llama_cpp.llama_model_default_params()
+        model_options.n_gpu_layers = 0
+        self.model = llama_cpp.llama_model_load_from_file(path.encode(), model_options)
+        options = llama_cpp.llama_context_default_params()
+        options.n_ctx, options.n_batch, options.n_ubatch = context, PROMPT_ROWS, PROMPT_ROWS
+        options.n_threads = options.n_threads_batch = threads
+        options.flash_attn_type = 1
+        options.type_k = options.type_v = llama_cpp.GGML_TYPE_BF16
+        self.context = llama_cpp.llama_init_from_model(self.model, options) if self.model else None
+        if not self.context:
+            sys.exit(f"error: llama.cpp cannot open {path}")
+        self.memory = llama_cpp.llama_get_memory(self.context)
+        self.vocab = llama_cpp.llama_vocab_n_tokens(llama_cpp.llama_model_get_vocab(self.model))
+        self.batch = llama_cpp.llama_batch_init(PROMPT_ROWS, 0, 1)
+        self.random = random.Random(1)
+        self.filled = 0
+
+    def step(self, rows, position, all_logits):
+        batch = self.batch
+        batch.n_tokens = rows
+        for i in range(rows):
+            batch.token[i] = self.random.randrange(self.vocab)
+            batch.pos[i] = position + i
+            batch.n_seq_id[i] = 1
+            batch.seq_id[i][0] = 0
+            batch.logits[i] = all_logits or i == rows - 1
+        started = time.perf_counter()
+        if llama_cpp.llama_decode(self.context, batch) != 0:
+            sys.exit(f"error: llama.cpp failed on {rows} rows at {position}")
+        llama_cpp.llama_synchronize(self.context)
+        return (time.perf_counter() - started) * 1e3
+
+    def rewind(self, length):
+        llama_cpp.llama_memory_seq_rm(self.memory, 0, length, -1)
+        self.filled = length
+
+    def measure(self, rows, depth, repeats):
+        if self.filled > depth:
+            self.rewind(depth)
+        while self.filled < depth:
+            count = min(PROMPT_ROWS, depth - self.filled)
+            self.step(count, self.filled, False)
+            self.filled += count
+        times = []
+        for _ in range(repeats + 1):  # the first is not counted
+            times.append(self.step(rows, depth, rows <= MOST_VERIFY_ROWS))
+            self.rewind(depth)
+        return statistics.median(times[1:])
+
+
+def main():
+    steps = Steps(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+    for line in sys.stdin:
+        request = json.loads(line)
+        if request:
+            answer = {"milliseconds": steps.measure(request["rows"], request["depth"], request["repeats"])}
+        else:
+            answer = {"version": llama_cpp.__version__}
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""latte and llama.cpp on random weights of one geometry, in turns on the same threads: milliseconds of a step and their ratio.
+
+  python3 -m venv peers && peers/bin/pip install numpy gguf llama-cpp-python     (compiles llama.cpp for this machine)
+  peers/bin/python bench/peers/peers.py --latte build/latte --config config.json --threads 2
+
+A step is one forward pass of L rows whose logits are all wanted, behind a cache of T rows: what a verify step is. Prompts
+are steps of 512 rows whose last logits are wanted. Each round measures latte, then llama.cpp, cell by cell; the medians of
+all rounds and their ratio are printed. Both hold attention and feed-forward matrices in 4.5 bits a weight and the head in
+8.5; what expands the latent is bf16 in latte and Q8_0 in llama.cpp. llama.cpp's cache is bf16 too, its flash attention on.
+On a machine with AMX build llama.cpp without it, where its AMX code aborts on latent attention:
+  CMAKE_ARGS="-DGGML_NATIVE=OFF -DGGML_AVX2=ON -DGGML_FMA=ON -DGGML_F16C=ON -DGGML_BMI2=ON -DGGML_AVX512=ON
+  -DGGML_AVX512_VNNI=ON -DGGML_AVX512_VBMI=ON -DGGML_AVX512_BF16=ON"
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+
+PROMPT = 512
+
+
+def numbers(text):
+    return [int(word) for word in text.split(",")]
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--latte", default="build/latte", help="the program")
+    parser.add_argument("--config", required=True, help="config.json of a model with latent attention and experts")
+    parser.add_argument("--layers", type=int, default=4, help="of the model, 0: all; both programs hold it at once")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rows", type=numbers, default=[1, 2, 4, 8])
+    parser.add_argument("--depths", type=numbers, default=[0, 4096])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--isa", default="auto", help="latte's instruction set")
+    parser.add_argument("--gguf", help="keep the peer's file here, or take it from here")
+    parser.add_argument("--json", action="store_true")
+    return parser.parse_args()
+
+
+def latte_cells(options):
+    """One run of latte bench: (rows, depth) -> milliseconds."""
+    command = [options.latte, "bench", "--config", options.config, "--random-weights", "--quantize", "q4",
+               "--layers", str(options.layers), "--threads", str(options.threads), "--isa", options.isa,
+               "-p", str(PROMPT), "-n", "0", "-nv", ",".join(map(str, options.rows)),
+               "-d", ",".join(map(str, options.depths)), "-r", "3", "-o", "json"]
+    if not options.layers:
+        command[command.index("--layers"):command.index("--layers") + 2] = []
+    run = subprocess.run(command, capture_output=True, text=True)
+    if run.returncode != 0:
+        sys.exit(f"error: {' '.join(command)}: {run.stderr.strip()}")
+    rows = json.loads(run.stdout)
+    rows = rows["rows"] if isinstance(rows, dict) else rows
+    return {(row["rows"], row["depth"]): row["median_seconds"] * 1e3 for row in rows}
+
+
+class LlamaCpp:
+    """llama.cpp in a process of its own, which waits while latte is measured."""
+
+    def __init__(self, options, gguf):
+        self.process = subprocess.Popen([sys.executable, str(pathlib.Path(__file__).with_name("llama_steps.py")), gguf,
+                                         str(options.threads), str(max(options.depths) + PROMPT + 64)],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.version = self.ask({})["version"]
+
+    def ask(self, request):
+        self.process.stdin.write(json.dumps(request) + "\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        if not line:
+            sys.exit(f"error: llama.cpp ended with status {self.process.wait()} at {request}")
+        return json.loads(line)
+
+    def cells(self, options):
+        found = {}
+        for depth in sorted(options.depths):
+            for rows in [PROMPT, *options.rows]:
+                found[(rows, depth)] = self.ask({"rows": rows, "depth": depth, "repeats": 3})["milliseconds"]
+        return found
+
+
+def processor():
+    for line in open("/proc/cpuinfo"):
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return platform.processor()
+
+
+def main():
+    options = parse()
+    from random_gguf import RandomModel
+    with tempfile.TemporaryDirectory() as folder:
+        gguf = options.gguf or os.path.join(folder, "random.gguf")
+        if not os.path.exists(gguf):
+            RandomModel(options.config, options.layers).write(gguf)
+        peer = LlamaCpp(options, gguf)
+        ours, theirs = {}, {}
+        for number in range(options.rounds):
+            for found, into in ((latte_cells(options), ours), (peer.cells(options), theirs)):
+                for cell, milliseconds in found.items():
+                    into.setdefault(cell, []).append(milliseconds)
+            print(f"round {number + 1} of {options.rounds}", file=sys.stderr)
+    rows = []
+    for depth in sorted(options.depths):
+        for count in [PROMPT, *options.rows]:
+            a, b = (statistics.median(of[(count, depth)]) for of in (ours, theirs))
+            rows.append({"rows": count, "depth": depth, "latte_ms": a, "llama_cpp_ms": b, "ratio": b / a})
+    machine = f"{processor()}, {options.threads} threads; load {os.getloadavg()[0]:.1f}; llama-cpp-python {peer.version}"
+    if options.json:
+        print(json.dumps({"machine": machine, "rows": rows}))
+        return
+    print(f"{machine}\n\n| step | latte ms | llama.cpp ms | llama.cpp / latte |\n|---|---:|---:|---:|")
+    for row in rows:
+        name = f"pp{PROMPT}" if row["rows"] == PROMPT else f"v{row['rows']}"
+        where = f" @ d{row['depth']}" if row["depth"] else ""
+        print(f"| {name}{where} | {row['latte_ms']:.1f} | {row['llama_cpp_ms']:.1f} | {row['ratio']:.2f} |")
+
+
+if __name__ == "__main__":
+    main()
