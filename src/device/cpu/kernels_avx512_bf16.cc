@@ -9,7 +9,8 @@
 
 namespace latte {
 const KernelTable* avx512_bf16_kernels() {
-  static constexpr KernelTable kTable = kernel_table<Avx512, PairDot, VnniGroupDot>("avx512_bf16");
+  static constexpr KernelTable kTable =
+      kernel_table<Avx512, PairDot, VnniGroupDot>("avx512_bf16", dot_loop_of<PairStep>("vdpbf16ps zmm"));
   return &kTable;
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "device/cpu/simd_avx512.h"
+#include "plan/dot_rate.h"
 
 namespace latte {
 namespace {
@@ -20,6 +21,19 @@ struct PairDot {
 
  private:
   static __m512bh as_pairs(__m512i bits) { return reinterpret_cast<__m512bh>(bits); }
+};
+
+/// The same products over registers alone.
+struct PairStep {
+  using Sum = Avx512::Vec;
+  static constexpr DotType kType = DotType::kBf16;
+  static constexpr int kSums = 16;
+  static constexpr int kProducts = 32;
+  static Sum first(int i) { return Avx512::set1(static_cast<float>(i)); }
+  static Sum next(Sum sum) {
+    return PairDot::multiply_add(_mm512_set1_epi16(0x3f80), _mm512_set1_epi16(0x3e80), sum);  // 1 and 1/4
+  }
+  static float total(Sum sum) { return Avx512::hsum(sum); }
 };
 
 }  // namespace
