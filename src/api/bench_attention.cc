@@ -15,6 +15,7 @@
 #include "attention/forms.h"
 #include "base/fail.h"
 #include "decode/cache_type.h"
+#include "decode/isa_choice.h"
 #include "device/open_backend.h"
 #include "latte/bench.h"
 #include "model/rope.h"
@@ -292,10 +293,10 @@ Result<BenchReport> measure(const BenchRequest& request, const BenchProgress& pr
   if (Status sane = check_request(request, *named); !sane.ok()) return sane.error();
   const ModelConfig& config = named->config;
   const MlaGeometry& g = config.geometry;
-  Result<std::unique_ptr<Backend>> opened = open_backend({.device = request.engine.device,
-                                                          .isa = request.engine.isa,
-                                                          .threads = request.engine.threads,
-                                                          .compute = DType::kBf16});
+  const FoundIsa isa = find_isa(this_machine(), {request.engine.isa, request.engine.device, request.engine.threads},
+                                isa_source(request.engine.calibration, false));
+  Result<std::unique_ptr<Backend>> opened = open_backend(
+      {.device = request.engine.device, .isa = isa.isa, .threads = request.engine.threads, .compute = DType::kBf16});
   if (!opened.ok()) return opened.error();
   Backend& backend = **opened;
   const BackendInfo& info = backend.info();
@@ -338,6 +339,7 @@ Result<BenchReport> measure(const BenchRequest& request, const BenchProgress& pr
     }
   }
   BenchReport report = begin_report(named->name, bench);
+  report.notes.insert(report.notes.begin(), isa.warnings.begin(), isa.warnings.end());
   report.read_buffer_bytes = static_cast<std::int64_t>(buffer);
   report.read_gbytes_per_second = median(roofs);
   for (Cell& cell : cells) report.rows.push_back(cell.finish(report.read_gbytes_per_second));

@@ -6,7 +6,7 @@ namespace latte {
 
 const KernelTable* scalar_kernels() {
   static constexpr KernelTable kTable = kernel_table<Scalar, FloatDot<Scalar>, PlainGroupDot<Scalar>>(
-      "scalar", dot_loop_of<FmaStep<Scalar, 12>>("a multiplication and an addition of four floats"));
+      "scalar", dot_loop_of<FmaStep<Scalar, 12>>("a product and a sum of 4 floats"));
   return &kTable;
 }
 
