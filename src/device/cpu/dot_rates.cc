@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
+#include <limits>
 #include <memory>
 
 #include "base/thread_pool.h"
@@ -9,34 +11,38 @@
 namespace latte {
 namespace {
 
-constexpr double kPassSeconds = 1e-3;  // long beside the waking of a thread, short beside what else a machine does
+constexpr double kRunSeconds = 2e-4;  // long beside a reading of the clock, short beside what else a machine does
 
-/// One number a thread, each in a cache line of its own.
-struct alignas(64) Kept {
-  float value = 0;
-};
-
-/// Seconds until every thread has run the loop so often.
-double pass(ThreadPool& pool, const DotLoop& loop, std::int64_t iterations, std::vector<Kept>& kept) {
+double seconds_of(const DotLoop& loop, std::int64_t iterations, float& sum) {
   const auto start = std::chrono::steady_clock::now();
-  pool.run(pool.threads(), [&](int part, int) { kept[static_cast<std::size_t>(part)].value = loop.run(iterations); });
+  sum += loop.run(iterations);
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+/// What a thread found, in a cache line of its own.
+struct alignas(64) Found {
+  double least = std::numeric_limits<double>::infinity();  ///< seconds of a run
+  float sum = 0;                                           ///< read by nobody, but the compiler cannot know
+};
+
+/// All threads run the loop again and again side by side, and each counts by its quickest run: where the system makes
+/// one wait for a while, the others need not wait for it.
 double gops_of(ThreadPool& pool, const DotLoop& loop, double seconds) {
-  std::vector<Kept> kept(static_cast<std::size_t>(pool.threads()));
-  std::int64_t iterations = 256;
-  double spent = 0, taken = 0;
-  while ((taken = pass(pool, loop, iterations, kept)) < kPassSeconds) {
-    spent += taken;
-    iterations *= 2;
-  }
-  double best = taken;
-  for (spent += taken; spent < seconds; spent += taken) {
-    taken = pass(pool, loop, iterations, kept);
-    best = std::min(best, taken);
-  }
-  return static_cast<double>(iterations) * loop.operations * pool.threads() / best * 1e-9;
+  std::int64_t iterations = 64;
+  for (float sum = 0; seconds_of(loop, iterations, sum) < kRunSeconds;) iterations *= 2;
+  std::vector<Found> found(static_cast<std::size_t>(pool.threads()));
+  pool.run(pool.threads(), [&](int part, int) {
+    Found& mine = found[static_cast<std::size_t>(part)];
+    double spent = 0;
+    do {
+      const double taken = seconds_of(loop, iterations, mine.sum);
+      mine.least = std::min(mine.least, taken);
+      spent += taken;
+    } while (spent < seconds);
+  });
+  double gops = 0;
+  for (const Found& mine : found) gops += static_cast<double>(iterations) * loop.operations / mine.least * 1e-9;
+  return gops;
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 namespace latte {
 
 /// Runs the dot loops of these instruction sets on `threads` threads (0: the physical cores), each for about `seconds`,
-/// and takes the best of their passes. Errors: an impossible thread count.
+/// and adds up what each thread reached at its quickest. Errors: an impossible thread count.
 Result<std::vector<DotRate>> dot_rates_of(std::span<const KernelTable* const> sets, int threads, double seconds);
 
 }  // namespace latte
