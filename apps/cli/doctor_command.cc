@@ -108,10 +108,7 @@ int run_doctor(const Arguments& arguments) {
       examine_machine({.isa = arguments.text_or("--isa", "auto"),
                        .threads = static_cast<int>(arguments.integer("--threads").value_or(0))});
   if (!report.ok()) return failed(report.error());
-  if (report->busy) {
-    warn(fmt::format("the machine is busy, load average {:.1f} over {} threads: the speeds below are too low",
-                     report->load_average, report->threads));
-  }
+  if (report->busy) warn_busy(report->load_average, report->threads, "the speeds below are too low");
   return finish_with(arguments.flag("--json") ? doctor_json(*report) : doctor_text(*report));
 }
 

@@ -288,6 +288,7 @@ BenchReport begin_report(const std::string& name, const Bench& bench) {
 }
 
 Result<BenchReport> measure(const BenchRequest& request, const BenchProgress& progress) {
+  const double load = load_average();
   const Result<BenchConfig> named = read_bench_config(request);
   if (!named.ok()) return named.error();
   if (Status sane = check_request(request, *named); !sane.ok()) return sane.error();
@@ -339,6 +340,8 @@ Result<BenchReport> measure(const BenchRequest& request, const BenchProgress& pr
     }
   }
   BenchReport report = begin_report(named->name, bench);
+  report.load_average = load;
+  report.busy = is_busy(load, report.threads);
   report.notes.insert(report.notes.begin(), isa.warnings.begin(), isa.warnings.end());
   report.read_buffer_bytes = static_cast<std::int64_t>(buffer);
   report.read_gbytes_per_second = median(roofs);

@@ -107,7 +107,7 @@ Result<DoctorReport> examine(const DoctorOptions& options) {
   report.threads = (*backend)->info().threads;
   report.logical_cores = static_cast<int>(std::thread::hardware_concurrency());
   report.load_average = load_average();
-  report.busy = report.load_average > report.threads;
+  report.busy = is_busy(report.load_average, report.threads);
   report.memory_bytes = memory_bytes();
   for (const InstructionSetReport& set : instruction_set_reports()) {
     const bool used = set.name == report.isa_used;
