@@ -49,10 +49,11 @@ Result<double> measure_products(Backend& backend, DType weights) {
   return 2.0 * static_cast<double>(kRows * kWidth * kWidth) / seconds * 1e-9;
 }
 
-std::string why_unused(const InstructionSetReport& isa, const std::string& used) {
+std::string why_unused(const InstructionSetReport& isa, const std::string& used, bool passed_over) {
   if (!isa.in_processor) return "the processor lacks it";
   if (!isa.in_build) return "this build has no code for it";
   if (isa.refused) return "the system does not let this process use it (arch_prctl)";
+  if (passed_over) return fmt::format("its dot instruction is slower than what {} does instead", used);
   return fmt::format("{} is in use", used);
 }
 
@@ -73,7 +74,8 @@ Status add_rates(DoctorReport& report) {
 
 void list_missing(DoctorReport& report) {
   if (!report.onednn.installed)
-    report.missing.push_back({"oneDNN, optional", "apt install libdnnl-dev, and its products are measured beside those of latte"});
+    report.missing.push_back(
+        {"oneDNN, optional", "apt install libdnnl-dev, and its products are measured beside those of latte"});
   if (report.models.empty())
     report.missing.push_back({"embedded models", "run ./quickstart or tools/unpack_models.sh, or set LATTE_MODELS"});
   if (!huge_pages_possible()) {
@@ -111,11 +113,13 @@ Result<DoctorReport> examine(const DoctorOptions& options) {
   report.memory_bytes = memory_bytes();
   for (const InstructionSetReport& set : instruction_set_reports()) {
     const bool used = set.name == report.isa_used;
+    const bool wider =
+        std::any_of(report.isas.begin(), report.isas.end(), [](const IsaState& narrower) { return narrower.used; });
     report.isas.push_back({.name = set.name,
                            .in_processor = set.in_processor,
                            .in_build = set.in_build,
                            .used = used,
-                           .reason = used ? "" : why_unused(set, report.isa_used)});
+                           .reason = used ? "" : why_unused(set, report.isa_used, wider && isa.source != "asked")});
   }
   const Result<double> reading = measure_reading(**backend);
   if (!reading.ok()) return reading.error();

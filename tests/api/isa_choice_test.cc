@@ -150,7 +150,7 @@ TEST_F(IsaChoice, AMeasurementThatFailsLeavesTheTable) {
   EXPECT_NE(found.warnings[0].find("no threads"), std::string::npos);
 }
 
-TEST_F(IsaChoice, ThisMachineIsMeasuredInTime) {
+TEST_F(IsaChoice, ThisMachineCanBeMeasured) {
   const IsaMachine machine = this_machine();
   EXPECT_EQ(machine.usable.front(), "scalar");
   const Result<std::vector<DotRate>> rates = machine.measure(1);
