@@ -183,6 +183,12 @@ std::string steps_table(const BenchReport& report) {
   return text;
 }
 
+/// A second row takes nothing away: what seems so is how far two measurements of the same differ.
+std::string second_row_cost(double cost) {
+  if (cost < 0) return fmt::format("nothing beyond the noise, which is {:.0f}% of the first or more", -cost * 100);
+  return fmt::format("{:+.0f}% of the first", cost * 100);
+}
+
 /// Seconds of one and of two rows follow from the rows' medians where they are shown, and from the share where not.
 std::string second_rows(const BenchReport& report) {
   std::string text;
@@ -190,8 +196,8 @@ std::string second_rows(const BenchReport& report) {
   for (const BenchRow& row : report.rows) {
     if (!row.second_row_cost.has_value() || row.depth == last) continue;
     last = row.depth;
-    text += fmt::format("second row of a verify step at depth {}: {:+.0f}% of the first\n", row.depth,
-                        *row.second_row_cost * 100);
+    text +=
+        fmt::format("second row of a verify step at depth {}: {}\n", row.depth, second_row_cost(*row.second_row_cost));
   }
   return text;
 }

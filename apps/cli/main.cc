@@ -10,6 +10,7 @@
 
 #include "arguments.h"
 #include "commands.h"
+#include "environment.h"
 #include "interrupts.h"
 #include "latte/version.h"
 #include "option_table.h"
@@ -84,6 +85,7 @@ int run(std::span<char* const> words) {
     if (const auto path = arguments->text("--log-file")) {
       if (const Status opened = open_log(*path); !opened.ok()) return failed(opened.error());
     }
+    warn_of_unknown_variables();
     return run_command(command.command, *arguments);
   }
   for (const Planned& planned : kPlanned) {

@@ -157,9 +157,12 @@ constexpr std::array kOptions = {
                1024},
     OptionSpec{"--device", "-dev", kChoice, "auto|cpu|reference|cuda|mlx",
                "where to compute (default auto); cuda and mlx are refused by name until they are there", kMeasured},
-    OptionSpec{"--isa", "", kChoice, "auto|scalar|avx2|avx512|avx512_bf16|avx512_vnni|amx|neon",
-               "instruction set of the cpu device; what this build or processor lacks is refused by name",
-               kMeasured | kDoctor},
+    OptionSpec{
+        "--isa", "", kChoice, "auto|scalar|avx2|avx512|avx512_bf16|avx512_vnni|amx|neon",
+        "instruction set of the cpu device (auto: the fastest by rates measured once and stored, else by a table of "
+        "processors: results may differ in their last bits between the two); what this build or processor lacks "
+        "is refused by name",
+        kMeasured | kDoctor},
     OptionSpec{"--dtype", "", kChoice, "auto|f32|bf16",
                "what to compute in (auto: f32 for an f32 checkpoint, else bf16)", kMeasured},
     OptionSpec{"--quantize", "", kChoice, "none|q8|q4|q4:q8-attn",
@@ -172,9 +175,11 @@ constexpr std::array kOptions = {
     OptionSpec{"--kv-bits", "", kChoice, "8|16|32", "the same by width: q8, bf16, f32", kMeasured},
     OptionSpec{"--mla-path", "", kChoice, "auto|absorbed|materialised|formula",
                "form of the attention; forcing one is a diagnostic", kOpens | kPlan},
-    OptionSpec{"--no-calibration", "", kFlag, "",
-               "choose the form of prompt steps by the formula alone: no stored profile is read, nothing is measured",
-               kOpens | kPlan},
+    OptionSpec{
+        "--no-calibration", "", kFlag, "",
+        "choose the form of prompt steps by the formula alone, and the instruction set by a table of processors: no "
+        "stored profile is read, nothing is measured",
+        kOpens | kPlan},
     OptionSpec{"--numerics", "", kChoice, "fast|pinned", "promise for prompts (default fast)", kOpens},
 
     OptionSpec{"--new", "", kInteger, "L", "decide one step: its new rows", kPlan, 1, kMostRows},

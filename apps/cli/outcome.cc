@@ -1,5 +1,7 @@
 #include "outcome.h"
 
+#include <fmt/format.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -62,6 +64,9 @@ int misused(std::string_view message) {
 }
 
 void warn(std::string_view message) { print_line("warning: ", message); }
+void warn_busy(double load_average, int threads, std::string_view consequence) {
+  warn(fmt::format("the machine is busy, load average {:.1f} over {} threads: {}", load_average, threads, consequence));
+}
 void note(std::string_view message) { print_line("note: ", message); }
 
 Status print(std::string_view text) {

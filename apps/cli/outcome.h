@@ -22,6 +22,8 @@ void tell(std::string_view text);
 Status open_log(const std::string& path);
 /// Prints `warning: ...` on standard error.
 void warn(std::string_view message);
+/// Warns that others use the machine; `consequence` is what that does to what was measured.
+void warn_busy(double load_average, int threads, std::string_view consequence);
 /// Prints `note: ...` on standard error: what -v shows.
 void note(std::string_view message);
 

@@ -27,18 +27,23 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-std::string suggestion(std::string_view typed, std::span<const std::string_view> candidates) {
-  if (typed.size() > 64) return "";
-  std::string_view nearest;
+std::string_view nearest(std::string_view typed, std::span<const std::string_view> candidates) {
+  std::string_view found;
+  if (typed.size() > 64) return found;
   std::size_t best = 1 + typed.size() / 2;
   for (const std::string_view candidate : candidates) {
     const std::size_t distance = edit_distance(typed, candidate);
     if (distance < best) {
       best = distance;
-      nearest = candidate;
+      found = candidate;
     }
   }
-  return nearest.empty() ? "" : fmt::format(" (did you mean \"{}\"?)", nearest);
+  return found;
+}
+
+std::string suggestion(std::string_view typed, std::span<const std::string_view> candidates) {
+  const std::string_view near = nearest(typed, candidates);
+  return near.empty() ? "" : fmt::format(" (did you mean \"{}\"?)", near);
 }
 
 }  // namespace latte::cli

@@ -55,7 +55,8 @@ struct BenchRow {
   double gbytes_per_second = 0;  ///< bytes_moved over median_seconds
   double roof_share = 0;         ///< of BenchReport::read_gbytes_per_second
   std::string cache;             ///< what filled the depth: "empty", "prompt", "synthetic" (random normed rows)
-  std::optional<double> second_row_cost;    ///< vL: (seconds of 2 rows - seconds of 1) / seconds of 1, at this depth
+  /// vL: (seconds of 2 rows - seconds of 1) / seconds of 1, at this depth. Noise where it is negative.
+  std::optional<double> second_row_cost;
   std::optional<double> acceptance;         ///< speculating: accepted drafts over drafts made
   std::optional<double> emitted_per_round;  ///< speculating: tokens per step
   std::int64_t kv_bytes_per_token = 0;      ///< cache over all layers; of the arm in measure_attention
@@ -74,6 +75,8 @@ struct BenchReport {
   double read_gbytes_per_second = 0;   ///< of all threads, measured between the tests: the roof
   std::int64_t read_buffer_bytes = 0;  ///< what was read for it: as much as the weights, within bounds
   std::vector<BenchRow> rows;
+  double load_average = -1;        ///< of the last minute, before the measurements; -1: unknown
+  bool busy = false;               ///< others keep the processor busy: more ran or waited than the threads used here
   std::vector<std::string> notes;  ///< what a reader of the table has to know, a line each
 };
 

@@ -24,6 +24,27 @@ struct MatmulRate {
   double gflops = 0;
 };
 
+/// The rate of one dot instruction with all operands in registers, which no product of its set can exceed.
+struct InstructionRate {
+  std::string isa;           ///< the narrowest instruction set that has it
+  std::string type;          ///< of the operands: "f32", "bf16", "int8"
+  std::string instruction;   ///< as the processor's manual calls it
+  double gops = 0;           ///< 10^9 multiplications and additions a second, all threads together
+  double gops_per_core = 0;  ///< the same for each thread
+};
+
+/// Products of oneDNN, of 512 x 512 matrices: what a tuned library makes of this processor.
+struct OneDnnRate {
+  std::string type;  ///< of the operands: "f32", "bf16", "int8"
+  std::string call;  ///< its function
+  double gops = 0;   ///< as InstructionRate::gops
+};
+struct OneDnnReport {
+  bool installed = false;
+  std::string version;           ///< "2.6.3"
+  std::vector<OneDnnRate> gemm;  ///< of the types that it multiplies here
+};
+
 /// A graphics processor that the system shows.
 struct GpuState {
   std::string name;
@@ -42,13 +63,16 @@ struct DoctorReport {
   std::string processor;
   std::vector<IsaState> isas;
   std::string isa_used;
-  int threads = 0;  ///< that latte would use
+  std::string isa_chosen_by;  ///< "asked", "table" (of processors), "stored" (rates measured earlier)
+  int threads = 0;            ///< that latte would use
   int logical_cores = 0;
   double load_average = 0;  ///< of the last minute, before the measurements; -1: unknown
   bool busy = false;        ///< others keep the processor busy: the measured speeds are too low
   std::int64_t memory_bytes = 0;
   double read_gbytes_per_second = 0;  ///< all threads reading memory in a row
   std::vector<MatmulRate> matmul;
+  std::vector<InstructionRate> rates;  ///< of every instruction set that can be used here, narrowest first
+  OneDnnReport onednn;
   std::vector<GpuState> gpus;
   std::vector<std::string> models;  ///< embedded models found by name
   std::vector<MissingThing> missing;
@@ -59,7 +83,7 @@ struct DoctorOptions {
   int threads = 0;           ///< as EngineOptions::threads
 };
 
-/// Looks at the machine and measures it for about a second. Errors: an instruction set or thread count that is not
+/// Looks at the machine and measures it for one to two seconds. Errors: an instruction set or thread count that is not
 /// there, no memory.
 Result<DoctorReport> examine_machine(const DoctorOptions& options = {});
 

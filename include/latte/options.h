@@ -27,10 +27,11 @@ enum class PathChoice { kAuto, kAbsorbed, kMaterialised, kFormula };
 /// gives the bits of a cold one.
 enum class Numerics { kFast, kPinned };
 
-/// Whether costs measured on this machine may choose the form of prompt steps (docs/calibration.md). Generated rows are
-/// absorbed whatever is measured. kOff: the formula chooses. kStored: a profile in the user's cache directory when
-/// there is one. kMeasure: as kStored, and where there is none and the model is large enough for the form to matter,
-/// opening it measures for at most two seconds and stores what it finds.
+/// Whether costs measured on this machine may choose the form of prompt steps, and rates the instruction set where
+/// EngineOptions::isa is auto (docs/calibration.md). Generated rows are absorbed whatever is measured, but another
+/// instruction set may change their last bits. kOff: the formula chooses, and a table of processors. kStored: a profile
+/// in the user's cache directory when there is one. kMeasure: as kStored, and where there is none and the model is
+/// large enough for the form to matter, opening it measures for at most two seconds and stores what it finds.
 enum class Calibration { kOff, kStored, kMeasure };
 
 /// What matrices become when a model is opened: latte's own groups of 32 inputs with one scale
@@ -68,7 +69,7 @@ struct EngineOptions {
   std::string model;            ///< a model directory, or the name of an embedded model ("latte-tiny")
   std::string draft_model;      ///< the same for a draft model; empty: none
   std::string device = "auto";  ///< auto, cpu, reference
-  std::string isa = "auto";     ///< auto, scalar, avx2, avx512, avx512_bf16
+  std::string isa = "auto";     ///< auto, scalar, avx2, avx512, avx512_vnni, avx512_bf16, amx, neon
   int threads = 0;              ///< 0: the physical cores this process may use
   int context = 0;              ///< tokens a session may hold; 0: the model's length. More than that warns and works
   ComputeType compute = ComputeType::kAuto;

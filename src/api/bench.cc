@@ -8,6 +8,7 @@
 #include "api/bench_paths.h"
 #include "api/bench_speculation.h"
 #include "api/bench_timing.h"
+#include "api/machine.h"
 #include "api/out_of_memory.h"
 #include "api/read_bandwidth.h"
 #include "api/synthetic_cache.h"
@@ -255,6 +256,7 @@ void add_notes(const BenchRequest& request, const BenchModel& model, BenchReport
 }
 
 Result<BenchReport> measure(BenchRequest request, const BenchProgress& progress) {
+  const double load = load_average();
   request.prompt_rows = tidy(request.prompt_rows, true);
   request.generated_rows = tidy(request.generated_rows, true);
   request.verify_rows = tidy(request.verify_rows, true);
@@ -268,6 +270,8 @@ Result<BenchReport> measure(BenchRequest request, const BenchProgress& progress)
   Result<std::vector<TokenId>> ids = bench_ids(*model->open, request, static_cast<std::size_t>(context));
   if (!ids.ok()) return ids.error();
   BenchReport report = begin_report(*model);
+  report.load_average = load;
+  report.busy = is_busy(load, report.threads);
   const std::size_t buffer = read_buffer_bytes(report.weight_bytes);
   Result<ReadBandwidth> reading = ReadBandwidth::open(*model->open->backend, buffer);
   if (!reading.ok()) return reading.error();

@@ -15,6 +15,7 @@
 #include "attention/forms.h"
 #include "base/fail.h"
 #include "decode/cache_type.h"
+#include "decode/isa_choice.h"
 #include "device/open_backend.h"
 #include "latte/bench.h"
 #include "model/rope.h"
@@ -287,15 +288,16 @@ BenchReport begin_report(const std::string& name, const Bench& bench) {
 }
 
 Result<BenchReport> measure(const BenchRequest& request, const BenchProgress& progress) {
+  const double load = load_average();
   const Result<BenchConfig> named = read_bench_config(request);
   if (!named.ok()) return named.error();
   if (Status sane = check_request(request, *named); !sane.ok()) return sane.error();
   const ModelConfig& config = named->config;
   const MlaGeometry& g = config.geometry;
-  Result<std::unique_ptr<Backend>> opened = open_backend({.device = request.engine.device,
-                                                          .isa = request.engine.isa,
-                                                          .threads = request.engine.threads,
-                                                          .compute = DType::kBf16});
+  const FoundIsa isa = find_isa(this_machine(), {request.engine.isa, request.engine.device, request.engine.threads},
+                                isa_source(request.engine.calibration, false));
+  Result<std::unique_ptr<Backend>> opened = open_backend(
+      {.device = request.engine.device, .isa = isa.isa, .threads = request.engine.threads, .compute = DType::kBf16});
   if (!opened.ok()) return opened.error();
   Backend& backend = **opened;
   const BackendInfo& info = backend.info();
@@ -338,6 +340,9 @@ Result<BenchReport> measure(const BenchRequest& request, const BenchProgress& pr
     }
   }
   BenchReport report = begin_report(named->name, bench);
+  report.load_average = load;
+  report.busy = is_busy(load, report.threads);
+  report.notes.insert(report.notes.begin(), isa.warnings.begin(), isa.warnings.end());
   report.read_buffer_bytes = static_cast<std::int64_t>(buffer);
   report.read_gbytes_per_second = median(roofs);
   for (Cell& cell : cells) report.rows.push_back(cell.finish(report.read_gbytes_per_second));

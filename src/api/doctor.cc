@@ -4,41 +4,26 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <thread>
 #include <utility>
 
+#include "api/best_seconds.h"
 #include "api/machine.h"
 #include "api/model_lookup.h"
+#include "api/onednn_gemm.h"
 #include "api/out_of_memory.h"
 #include "api/read_bandwidth.h"
 #include "base/fail.h"
+#include "decode/isa_choice.h"
 #include "device/open_backend.h"
 
 namespace latte {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-double seconds_of(const std::function<void()>& work) {
-  const Clock::time_point start = Clock::now();
-  work();
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-/// The best of several runs, for about `budget` seconds.
-double best_seconds(double budget, const std::function<void()>& work) {
-  double best = seconds_of(work), spent = best;
-  while (spent < budget) {
-    const double seconds = seconds_of(work);
-    best = std::min(best, seconds);
-    spent += seconds;
-  }
-  return best;
-}
+constexpr double kSecondsOfARate = 0.06;
+constexpr double kSecondsOfAGemm = 0.1;
 
 /// Reads a buffer far beyond any cache.
 Result<double> measure_reading(Backend& backend) {
@@ -64,14 +49,33 @@ Result<double> measure_products(Backend& backend, DType weights) {
   return 2.0 * static_cast<double>(kRows * kWidth * kWidth) / seconds * 1e-9;
 }
 
-std::string why_unused(const InstructionSetReport& isa, const std::string& used) {
+std::string why_unused(const InstructionSetReport& isa, const std::string& used, bool passed_over) {
   if (!isa.in_processor) return "the processor lacks it";
   if (!isa.in_build) return "this build has no code for it";
   if (isa.refused) return "the system does not let this process use it (arch_prctl)";
+  if (passed_over) return fmt::format("its dot instruction is slower than what {} does instead", used);
   return fmt::format("{} is in use", used);
 }
 
+/// Rates of the instructions over registers, beside which products are judged.
+Status add_rates(DoctorReport& report) {
+  const Result<std::vector<DotRate>> rates = measure_dot_rates(report.threads, kSecondsOfARate, DotRates::kAll);
+  if (!rates.ok()) return rates.error();
+  for (const DotRate& rate : *rates) {
+    report.rates.push_back({.isa = std::string(rate.isa),
+                            .type = std::string(dot_type_name(rate.type)),
+                            .instruction = std::string(rate.instruction),
+                            .gops = rate.gops,
+                            .gops_per_core = rate.gops / report.threads});
+  }
+  report.onednn = measure_onednn(report.threads, kSecondsOfAGemm);
+  return {};
+}
+
 void list_missing(DoctorReport& report) {
+  if (!report.onednn.installed)
+    report.missing.push_back(
+        {"oneDNN, optional", "apt install libdnnl-dev, and its products are measured beside those of latte"});
   if (report.models.empty())
     report.missing.push_back({"embedded models", "run ./quickstart or tools/unpack_models.sh, or set LATTE_MODELS"});
   if (!huge_pages_possible()) {
@@ -93,24 +97,29 @@ void list_missing(DoctorReport& report) {
 }
 
 Result<DoctorReport> examine(const DoctorOptions& options) {
-  const BackendOptions asked{.device = "cpu", .isa = options.isa, .threads = options.threads, .compute = DType::kBf16};
+  const FoundIsa isa =
+      find_isa(this_machine(), {.isa = options.isa, .device = "cpu", .threads = options.threads}, IsaSource::kStored);
+  const BackendOptions asked{.device = "cpu", .isa = isa.isa, .threads = options.threads, .compute = DType::kBf16};
   Result<std::unique_ptr<Backend>> backend = open_backend(asked);
   if (!backend.ok()) return backend.error();
   DoctorReport report;
   report.processor = processor_name();
   report.isa_used = (*backend)->info().isa;
+  report.isa_chosen_by = isa.source;
   report.threads = (*backend)->info().threads;
   report.logical_cores = static_cast<int>(std::thread::hardware_concurrency());
   report.load_average = load_average();
-  report.busy = report.load_average > report.threads;
+  report.busy = is_busy(report.load_average, report.threads);
   report.memory_bytes = memory_bytes();
-  for (const InstructionSetReport& isa : instruction_set_reports()) {
-    const bool used = isa.name == report.isa_used;
-    report.isas.push_back({.name = isa.name,
-                           .in_processor = isa.in_processor,
-                           .in_build = isa.in_build,
+  for (const InstructionSetReport& set : instruction_set_reports()) {
+    const bool used = set.name == report.isa_used;
+    const bool wider =
+        std::any_of(report.isas.begin(), report.isas.end(), [](const IsaState& narrower) { return narrower.used; });
+    report.isas.push_back({.name = set.name,
+                           .in_processor = set.in_processor,
+                           .in_build = set.in_build,
                            .used = used,
-                           .reason = used ? "" : why_unused(isa, report.isa_used)});
+                           .reason = used ? "" : why_unused(set, report.isa_used, wider && isa.source != "asked")});
   }
   const Result<double> reading = measure_reading(**backend);
   if (!reading.ok()) return reading.error();
@@ -122,6 +131,7 @@ Result<DoctorReport> examine(const DoctorOptions& options) {
     report.matmul.push_back(
         {.type = type == DType::kF32 ? "f32" : "bf16", .compute = bf16 ? "bf16" : "f32", .gflops = *rate});
   }
+  if (Status measured = add_rates(report); !measured.ok()) return measured.error();
   report.gpus = find_gpus();
   report.models = embedded_models();
   list_missing(report);

@@ -13,6 +13,8 @@ namespace latte {
 std::int64_t memory_bytes();
 /// Processes that ran or waited in the last minute, on average; -1 where it is not known.
 double load_average();
+/// Whether others keep the processor from `threads` threads: more ran or waited than these would make.
+constexpr bool is_busy(double load_average, int threads) { return load_average > threads; }
 
 /// Memory that can be taken without another process losing any, within this process's control group; 0: not told.
 std::int64_t available_memory_bytes();

@@ -13,6 +13,7 @@
 #include "base/fail.h"
 #include "decode/cache_type.h"
 #include "decode/calibration.h"
+#include "decode/isa_choice.h"
 #include "decode/open_model.h"
 #include "device/open_backend.h"
 #include "io/checkpoint.h"
@@ -116,8 +117,10 @@ Result<std::optional<CostProfile>> stored_profile(const PlanRequest& request, co
   const Result<MeasuredTypes> types = measured_types(options, config, directory);
   if (!types.ok()) return types.error();
   if (!is_measured(types->probe.cache)) return std::optional<CostProfile>();
-  const Result<std::unique_ptr<Backend>> backend = open_backend(
-      {.device = request.device, .isa = request.isa, .threads = request.threads, .compute = types->compute});
+  const FoundIsa isa = find_isa(this_machine(), {request.isa, request.device, request.threads}, IsaSource::kStored);
+  report.warnings.insert(report.warnings.end(), isa.warnings.begin(), isa.warnings.end());
+  const Result<std::unique_ptr<Backend>> backend =
+      open_backend({.device = request.device, .isa = isa.isa, .threads = request.threads, .compute = types->compute});
   if (!backend.ok()) return backend.error();
   if ((*backend)->info().name == "reference") return std::optional<CostProfile>();
   FoundProfile found = find_profile(**backend, config.geometry, types->probe, false, {});

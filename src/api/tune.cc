@@ -12,6 +12,8 @@
 #include "base/fail.h"
 #include "calibrate/work_clock.h"
 #include "decode/calibration.h"
+#include "decode/isa_choice.h"
+#include "decode/profile_store.h"
 #include "device/open_backend.h"
 #include "plan/choose_form.h"
 
@@ -32,7 +34,7 @@ struct Subject {
   std::unique_ptr<Backend> backend;
 };
 
-Result<Subject> open_subject(const CrossoverRequest& request) {
+Result<Subject> open_subject(const CrossoverRequest& request, const TuneProgress& progress) {
   const EngineOptions& options = request.engine;
   if (options.model.empty() == request.config_file.empty())
     return fail(ErrorKind::kInvalidInput, "[tune] expected either a model or a config file");
@@ -62,8 +64,10 @@ Result<Subject> open_subject(const CrossoverRequest& request) {
                 "--cache-type out or give bf16, f16 or f32",
                 word(options.cache));
   }
-  Result<std::unique_ptr<Backend>> backend = open_backend(
-      {.device = options.device, .isa = options.isa, .threads = options.threads, .compute = types->compute});
+  const FoundIsa isa =
+      find_isa(this_machine(), {options.isa, options.device, options.threads}, IsaSource::kAnew, progress);
+  Result<std::unique_ptr<Backend>> backend =
+      open_backend({.device = options.device, .isa = isa.isa, .threads = options.threads, .compute = types->compute});
   if (!backend.ok()) return backend.error();
   if ((*backend)->info().name == "reference") {
     return fail(ErrorKind::kUnsupported,
@@ -143,14 +147,14 @@ Status time_grid(Subject& subject, const CostProfile& profile, double seconds, c
 }
 
 Result<CrossoverReport> tune(const CrossoverRequest& request, const TuneProgress& progress) {
-  Result<Subject> subject = open_subject(request);
+  Result<Subject> subject = open_subject(request, progress);
   if (!subject.ok()) return subject.error();
   Backend& backend = *subject->backend;
   const MlaGeometry& g = subject->geometry;
   const ProfileKey key = profile_key(backend.info(), g, subject->types);
   const Result<std::string> path = profile_path(key);
   if (!path.ok()) return path.error();
-  if (Status possible = can_write_profile(*path); !possible.ok()) return possible.error();
+  if (Status possible = can_write_stored(*path); !possible.ok()) return possible.error();
 
   if (progress) progress("measuring the parts of both forms");
   const double start = WorkClock::wall_seconds();

@@ -6,6 +6,7 @@
 
 #include "base/fail.h"
 #include "decode/cache_type.h"
+#include "decode/profile_store.h"
 #include "io/checkpoint.h"
 
 namespace latte {
@@ -60,7 +61,7 @@ bool profile_may_decide(const EngineOptions& options, const ModelConfig& config,
 }
 
 FoundProfile find_profile(Backend& backend, const MlaGeometry& geometry, ProbeTypes types, bool may_measure,
-                          const LoadProgress& progress) {
+                          const LoadProgress& progress, const MeasureLimits& limits) {
   FoundProfile found;
   const ProfileKey key = profile_key(backend.info(), geometry, types);
   const Result<std::string> path = profile_path(key);
@@ -89,9 +90,9 @@ FoundProfile find_profile(Backend& backend, const MlaGeometry& geometry, ProbeTy
         error.message));
     return found;
   };
-  if (Status possible = can_write_profile(*path); !possible.ok()) return formula(possible.error());
+  if (Status possible = can_write_stored(*path); !possible.ok()) return formula(possible.error());
   if (progress) progress("measuring both forms of the attention, once for this machine");
-  const Result<CostProfile> measured = calibrate(backend, geometry, types);
+  const Result<CostProfile> measured = calibrate(backend, geometry, types, limits);
   if (!measured.ok()) return formula(measured.error());
   // Another process may have been faster: all runs choose by one profile.
   if (stored = read_profile(*path, key); stored.ok()) {

@@ -51,6 +51,6 @@ struct FoundProfile {
 /// backend and stored. What cannot be stored is not measured either, since the next run would choose by other numbers:
 /// the formula decides, and a warning says so.
 FoundProfile find_profile(Backend& backend, const MlaGeometry& geometry, ProbeTypes types, bool may_measure,
-                          const LoadProgress& progress);
+                          const LoadProgress& progress, const MeasureLimits& limits = {});
 
 }  // namespace latte

@@ -6,6 +6,7 @@
 #include "base/fail.h"
 #include "decode/cache_type.h"
 #include "decode/calibration.h"
+#include "decode/isa_choice.h"
 #include "decode/sampler.h"
 #include "device/open_backend.h"
 #include "weights/quantise.h"
@@ -111,20 +112,32 @@ SamplingChoice suggested_sampling(const GenerationDefaults& defaults, const std:
   return choice;
 }
 
-/// Takes over the profile that the options and the model ask for.
-void take_profile(const EngineOptions& options, const LoadProgress& progress, OpenModel& open) {
+/// The instruction set that the options ask for, by rates measured here where they let them choose.
+FoundIsa take_isa(const EngineOptions& options, const LoadProgress& progress, OpenModel& open) {
+  const bool large = open.model.weights.report.parameters >= kParametersWorthMeasuring;
+  FoundIsa found = find_isa(this_machine(), {options.isa, options.device, options.threads},
+                            isa_source(options.calibration, large), progress);
+  open.info.warnings = std::move(found.warnings);
+  return found;
+}
+
+/// Takes over the profile that the options and the model ask for. `seconds_spent`: of the time that measuring may take.
+void take_profile(const EngineOptions& options, double seconds_spent, const LoadProgress& progress, OpenModel& open) {
   const ModelConfig& config = open.model.config;
   open.info.calibration = "none";
   if (!profile_may_decide(options, config, open.backend->info(), open.sequence.cache_dtype)) return;
   const DType weights = open.model.weights.layers.front().attention.w_uk.dtype;
   const bool measure = options.calibration == Calibration::kMeasure &&
                        calibration_can_matter(config.geometry, config.layers, open.sequence.context);
-  FoundProfile found = find_profile(*open.backend, config.geometry,
-                                    {.cache = open.sequence.cache_dtype, .weights = weights}, measure, progress);
+  MeasureLimits limits;
+  limits.seconds -= seconds_spent;
+  FoundProfile found =
+      find_profile(*open.backend, config.geometry, {.cache = open.sequence.cache_dtype, .weights = weights}, measure,
+                   progress, limits);
   open.profile = found.profile;
   if (open.profile.has_value()) open.sequence.profile = &*open.profile;
   open.info.calibration = found.source;
-  open.info.warnings = std::move(found.warnings);
+  open.info.warnings.insert(open.info.warnings.end(), found.warnings.begin(), found.warnings.end());
 }
 
 /// What products run in: bf16 where the device multiplies such pairs and the weights are stored so.
@@ -275,8 +288,9 @@ Result<std::shared_ptr<OpenModel>> open_model(Model model, const EngineOptions& 
   if (Status fits = check_path(options, open->model.config); !fits.ok()) return fits.error();
 
   const DType compute = compute_type(options.compute, open->model);
+  const FoundIsa isa = take_isa(options, progress, *open);
   Result<std::unique_ptr<Backend>> backend =
-      open_backend({.device = options.device, .isa = options.isa, .threads = options.threads, .compute = compute});
+      open_backend({.device = options.device, .isa = isa.isa, .threads = options.threads, .compute = compute});
   if (!backend.ok()) return backend.error();
   open->backend = std::move(*backend);
   const Result<DType> cache = cache_type(options.cache, compute, open->backend->info());
@@ -311,7 +325,7 @@ Result<std::shared_ptr<OpenModel>> open_model(Model model, const EngineOptions& 
     tell("draft model");
     if (Status opened = open_draft(options, compute, *open); !opened.ok()) return opened.error();
   }
-  take_profile(options, progress, *open);
+  take_profile(options, isa.seconds, progress, *open);
   fill_info(options, *open);
   return open;
 }

@@ -1,25 +1,15 @@
 #include "decode/profile_file.h"
 
-#include <cmath>
-#include <cstdlib>
-#include <filesystem>
-#include <span>
-#include <system_error>
+#include <fmt/format.h>
 
-#include "base/fail.h"
+#include <cmath>
+
 #include "calibrate/build_id.h"
 #include "decode/processor_name.h"
-#include "io/checksum.h"
-#include "io/json_file.h"
-#include "io/replace_file.h"
+#include "decode/profile_store.h"
 
 namespace latte {
 namespace {
-
-namespace fs = std::filesystem;
-
-constexpr int kFormat = 2;
-constexpr std::uintmax_t kMostBytes = 1 << 16;
 
 struct NumberField {
   const char* name;
@@ -36,11 +26,6 @@ constexpr ListField kLists[] = {{"fold_us", &CostProfile::fold_us},
                                 {"absorbed_key_us", &CostProfile::absorbed_key_us},
                                 {"ordinary_key_us", &CostProfile::ordinary_key_us}};
 
-Error broken(const std::string& path, const char* field) {
-  return fail(ErrorKind::kInvalidInput, "{}: key \"{}\" is no cost or missing, expected a profile as latte writes it",
-              path, field);
-}
-
 /// A number of microseconds, 0 included.
 bool take(const Json& json, double& to) {
   if (!json.is_number()) return false;
@@ -53,11 +38,6 @@ bool take(const Json& json, CostByRows& to) {
   for (std::size_t i = 0; i < to.size(); ++i)
     if (!take(json[i], to[i])) return false;
   return true;
-}
-
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
 }
 
 }  // namespace
@@ -81,79 +61,30 @@ ProfileKey profile_key(const BackendInfo& device, const MlaGeometry& geometry, P
           .build = build_id()};
 }
 
-Result<std::string> profile_path(const ProfileKey& key) {
-  // A relative XDG_CACHE_HOME counts as none, says the XDG base directory specification.
-  fs::path folder = variable("XDG_CACHE_HOME");
-  if (!folder.is_absolute()) {
-    const std::string home = variable("HOME");
-    if (home.empty()) {
-      return fail(ErrorKind::kNotFound,
-                  "neither XDG_CACHE_HOME nor HOME names a folder, expected one to keep measured costs in: set one, or "
-                  "pass --no-calibration");
-    }
-    folder = fs::path(home) / ".cache";
-  }
-  const std::string text = key.text();
-  Checksum digest;
-  digest.add(std::as_bytes(std::span(text)));
-  return (folder / "latte" / fmt::format("attention-{}.json", digest.digest().hex().substr(0, 16))).string();
-}
+Result<std::string> profile_path(const ProfileKey& key) { return stored_path("attention", key.text()); }
 
 Result<CostProfile> read_profile(const std::string& path, const ProfileKey& key) {
-  std::error_code code;
-  const std::uintmax_t size = fs::file_size(path, code);
-  if (code == std::errc::no_such_file_or_directory || code == std::errc::not_a_directory)
-    return fail(ErrorKind::kNotFound, "{}: no such file", path);
-  if (!code && size > kMostBytes) {
-    return fail(ErrorKind::kInvalidInput, "{}: {} bytes, expected a profile of at most {}", path, size, kMostBytes);
-  }
-  const Result<Json> json = read_json_file(path);
+  const Result<Json> json = read_stored(path, key.text());
   if (!json.ok()) return json.error();
-  if (!json->is_object()) return broken(path, "latte_profile");
-  const auto at = [&](const char* name) {
-    const auto found = json->find(name);
-    return found == json->end() ? Json() : *found;
-  };
-  if (at("latte_profile") != Json(kFormat)) return broken(path, "latte_profile");
-  const Json stored = at("key");
-  if (!stored.is_string()) return broken(path, "key");
-  if (stored.get<std::string>() != key.text()) {
-    return fail(ErrorKind::kInvalidInput, "{}: a profile of {}, expected one of {}", path,
-                quote_name(stored.get<std::string>()), key.text());
-  }
+  const auto at = [&](const char* name) { return json->value(name, Json()); };
   CostProfile profile;
   for (const NumberField& field : kNumbers)
-    if (!take(at(field.name), profile.*field.number)) return broken(path, field.name);
+    if (!take(at(field.name), profile.*field.number)) return broken_profile(path, field.name);
   for (const ListField& field : kLists)
-    if (!take(at(field.name), profile.*field.list)) return broken(path, field.name);
+    if (!take(at(field.name), profile.*field.list)) return broken_profile(path, field.name);
   return profile;
 }
 
 std::string profile_text(const ProfileKey& key, const CostProfile& profile) {
-  nlohmann::ordered_json json = {{"latte_profile", kFormat}, {"key", key.text()}, {"rows", kProfileRows}};
+  nlohmann::ordered_json json = begin_stored(key.text());
+  json["rows"] = kProfileRows;
   for (const NumberField& field : kNumbers) json[field.name] = profile.*field.number;
   for (const ListField& field : kLists) json[field.name] = profile.*field.list;
-  return json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
-}
-
-Status can_write_profile(const std::string& path) {
-  std::error_code code;
-  fs::create_directories(fs::path(path).parent_path(), code);
-  if (code) {
-    return fail(ErrorKind::kIo, "{}: cannot be made: {}, expected a folder for measured costs",
-                fs::path(path).parent_path().string(), code.message());
-  }
-  const Result<FileReplacement> file = FileReplacement::begin(path);
-  return file.ok() ? Status() : Status(file.error());
+  return stored_text(json);
 }
 
 Status write_profile(const std::string& path, const ProfileKey& key, const CostProfile& profile) {
-  if (Status possible = can_write_profile(path); !possible.ok()) return possible;
-  Result<FileReplacement> file = FileReplacement::begin(path);
-  if (!file.ok()) return file.error();
-  const std::string text = profile_text(key, profile);
-  if (Status written = file->write(std::as_bytes(std::span(text))); !written.ok()) return written;
-  return file->commit();
+  return write_stored(path, profile_text(key, profile));
 }
 
 }  // namespace latte

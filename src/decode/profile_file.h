@@ -28,8 +28,7 @@ struct ProfileKey {
 
 ProfileKey profile_key(const BackendInfo& device, const MlaGeometry& geometry, ProbeTypes types);
 
-/// Where the profile of a key is stored: latte/ in XDG_CACHE_HOME, else in ~/.cache. Errors: kNotFound when the
-/// environment names neither.
+/// Where the profile of a key is stored. Errors as stored_path.
 Result<std::string> profile_path(const ProfileKey& key);
 
 /// Errors: kNotFound when there is no file; kInvalidInput when it is no profile, or one of another key.
@@ -40,8 +39,5 @@ std::string profile_text(const ProfileKey& key, const CostProfile& profile);
 
 /// Writes a file that appears whole or not at all; makes its folder. Errors: what the system refuses.
 Status write_profile(const std::string& path, const ProfileKey& key, const CostProfile& profile);
-
-/// Whether write_profile could write there now: makes the folder, leaves no file behind. Errors as there.
-Status can_write_profile(const std::string& path);
 
 }  // namespace latte

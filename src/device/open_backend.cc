@@ -3,6 +3,7 @@
 #include "base/fail.h"
 #include "device/cpu/cpu_backend.h"
 #include "device/cpu/dispatch.h"
+#include "device/cpu/dot_rates.h"
 #include "device/reference/reference_backend.h"
 
 namespace latte {
@@ -11,6 +12,18 @@ std::vector<InstructionSetReport> instruction_set_reports() {
   std::vector<InstructionSetReport> reports;
   for (const IsaReport& isa : isa_reports()) reports.push_back({isa.name, isa.in_build, isa.in_processor, isa.refused});
   return reports;
+}
+
+std::vector<std::string_view> usable_instruction_sets() {
+  std::vector<std::string_view> names;
+  for (const KernelTable* kernels : usable_kernels()) names.push_back(kernels->isa);
+  return names;
+}
+
+Result<std::vector<DotRate>> measure_dot_rates(int threads, double seconds, DotRates which) {
+  std::vector<const KernelTable*> kernels = usable_kernels();
+  if (which == DotRates::kOfChoice) std::erase(kernels, scalar_kernels());
+  return dot_rates_of(kernels, threads, seconds);
 }
 
 Result<std::unique_ptr<Backend>> open_backend(const BackendOptions& options) {

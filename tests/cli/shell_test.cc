@@ -91,6 +91,12 @@ TEST(DoctorCommand, JsonHoldsTheContract) {
   EXPECT_GT(report["memory"]["read_gbytes_per_second"].get<double>(), 0);
   EXPECT_GT(report["matmul"]["gflops"]["f32"].get<double>(), 0);
   EXPECT_GT(report["matmul"]["gflops"]["bf16"].get<double>(), 0);
+  ASSERT_FALSE(report["rates"].empty());
+  for (const nlohmann::json& rate : report["rates"]) {
+    for (const char* field : {"isa", "type", "instruction"}) EXPECT_TRUE(rate[field].is_string()) << field;
+    EXPECT_GT(rate["gops"].get<double>(), 0) << rate;
+  }
+  EXPECT_TRUE(report["onednn"]["installed"].is_boolean());
   EXPECT_TRUE(report["gpu"].is_array());
   EXPECT_TRUE(report["missing"].is_array());
 }

@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
 #include "device/cpu/dispatch.h"
+#include "device/cpu/processor_model.h"
 #include "device/open_backend.h"
+#include "plan/choose_isa.h"
 
 namespace latte {
 namespace {
@@ -12,10 +14,20 @@ TEST(Dispatch, ScalarIsEverywhere) {
   EXPECT_STREQ((*kernels)->isa, "scalar");
 }
 
-TEST(Dispatch, AutoIsTheWidestSupportedSet) {
+TEST(Dispatch, AutoIsTheWidestSupportedSetUnlessATableKnowsBetter) {
   const Result<const KernelTable*> kernels = find_kernels("auto");
   ASSERT_TRUE(kernels.ok());
-  EXPECT_TRUE(supported_isas().ends_with((*kernels)->isa));
+  const std::vector<std::string_view> usable = usable_instruction_sets();
+  EXPECT_EQ((*kernels)->isa, choose_isa(usable, processor_model()));
+  if (usable.back() != "avx512_bf16") {
+    EXPECT_TRUE(supported_isas().ends_with((*kernels)->isa));
+  }
+}
+
+TEST(Dispatch, TheProcessorTellsItsName) {
+  const ProcessorModel model = processor_model();
+  EXPECT_EQ(model.vendor.empty(), usable_instruction_sets().back() == "neon");
+  EXPECT_EQ(model.family > 0, !model.vendor.empty());
 }
 
 TEST(Dispatch, EverySetIsGivenByNameOrRefusedWithWhatThereIs) {

@@ -4,6 +4,8 @@
 
 #include "base/fail.h"
 #include "device/cpu/amx_permission.h"
+#include "device/cpu/processor_model.h"
+#include "plan/choose_isa.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -72,27 +74,35 @@ std::vector<IsaReport> isa_reports() {
   return reports;
 }
 
+std::vector<const KernelTable*> usable_kernels() {
+  std::vector<const KernelTable*> tables;
+  for (const InstructionSet& set : instruction_sets())
+    if (set.usable()) tables.push_back(set.kernels);
+  return tables;
+}
+
 std::string supported_isas() {
   std::string names;
-  for (const InstructionSet& set : instruction_sets()) {
-    if (!set.usable()) continue;
+  for (const KernelTable* kernels : usable_kernels()) {
     if (!names.empty()) names += ", ";
-    names += set.name;
+    names += kernels->isa;
   }
   return names;
 }
 
 Result<const KernelTable*> find_kernels(std::string_view isa) {
-  const KernelTable* widest = nullptr;
+  if (isa == "auto") {
+    std::vector<std::string_view> usable;
+    for (const KernelTable* kernels : usable_kernels()) usable.push_back(kernels->isa);
+    isa = choose_isa(usable, processor_model());
+  }
   for (const InstructionSet& set : instruction_sets()) {
-    if (set.usable()) widest = set.kernels;
     if (set.name != isa) continue;
     if (set.usable()) return set.kernels;
     return fail(ErrorKind::kUnsupported,
                 "instruction set \"{}\" is {}: this machine runs {}; use one of those or \"auto\"", isa, set.reason(),
                 supported_isas());
   }
-  if (isa == "auto") return widest;
   return fail(ErrorKind::kInvalidInput, "unknown instruction set \"{}\", expected auto or one of {}; pass one of those",
               isa, supported_isas());
 }

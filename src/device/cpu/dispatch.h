@@ -9,9 +9,13 @@
 
 namespace latte {
 
-/// The kernels of the instruction set called `isa`, or the widest one this processor has for "auto".
-/// Names: those of isa_reports(). Errors: an unknown name, or a set this processor or build lacks.
+/// The kernels of the instruction set called `isa`, or for "auto" those that plan/choose_isa.h takes on this processor
+/// without a measurement. Names: those of isa_reports(). Errors: an unknown name, or a set this processor or build
+/// lacks.
 Result<const KernelTable*> find_kernels(std::string_view isa);
+
+/// The kernels of every instruction set that find_kernels would give here, narrowest first.
+std::vector<const KernelTable*> usable_kernels();
 
 /// Names of the instruction sets that find_kernels would give here, narrowest first, comma separated.
 std::string supported_isas();

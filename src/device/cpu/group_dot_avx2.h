@@ -1,6 +1,7 @@
 #pragma once
 
 #include "device/cpu/simd_avx2.h"
+#include "plan/dot_rate.h"
 #include "tensor/grouped.h"
 
 namespace latte {
@@ -40,6 +41,22 @@ struct Avx2GroupDot {
 
  private:
   static __m256i widen(__m256i pairs) { return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)); }
+};
+
+/// The same products over registers alone; the sum's own bytes are the unsigned ones.
+struct Avx2ByteStep {
+  using Sum = __m256i;
+  static constexpr DotType kType = DotType::kInt8;
+  static constexpr int kSums = 12;
+  static constexpr int kProducts = 32;
+  static Sum first(int i) { return _mm256_set1_epi32(0x01020304 * (i + 1)); }
+  static Sum next(Sum sum) {
+    const __m256i pairs = _mm256_maddubs_epi16(sum, _mm256_set1_epi8(3));
+    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+    asm volatile("" : "+x"(sum));  // sum after sum, or g++ wants more registers than there are
+    return sum;
+  }
+  static float total(Sum sum) { return Avx2::hsum(_mm256_cvtepi32_ps(sum)); }
 };
 
 }  // namespace

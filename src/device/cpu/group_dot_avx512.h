@@ -1,6 +1,7 @@
 #pragma once
 
 #include "device/cpu/simd_avx512.h"
+#include "plan/dot_rate.h"
 #include "tensor/grouped.h"
 
 namespace latte {
@@ -43,6 +44,22 @@ struct Avx512GroupDot {
   static __m512i widen(__m512i pairs) { return _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)); }
 };
 
+/// The same products over registers alone; the sum's own bytes are the unsigned ones.
+struct Avx512ByteStep {
+  using Sum = __m512i;
+  static constexpr DotType kType = DotType::kInt8;
+  static constexpr int kSums = 16;
+  static constexpr int kProducts = 64;
+  static Sum first(int i) { return _mm512_set1_epi32(0x01020304 * (i + 1)); }
+  static Sum next(Sum sum) {
+    const __m512i pairs = _mm512_maddubs_epi16(sum, _mm512_set1_epi8(3));
+    sum = _mm512_add_epi32(sum, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
+    asm volatile("" : "+v"(sum));  // sum after sum, or g++ wants more registers than there are
+    return sum;
+  }
+  static float total(Sum sum) { return Avx512::hsum(_mm512_cvtepi32_ps(sum)); }
+};
+
 #if defined(__AVX512VNNI__)
 /// Sixteen outputs with VNNI: four products a lane in one instruction, of unsigned weights (Q8: code + 128).
 struct VnniGroupDot {
@@ -74,6 +91,21 @@ struct VnniGroupDot {
   static __m512 floats(Sums sums, std::int32_t less) {
     return _mm512_cvtepi32_ps(_mm512_sub_epi32(sums, _mm512_set1_epi32(less)));
   }
+};
+
+/// The same products over registers alone.
+struct VnniByteStep {
+  using Sum = __m512i;
+  static constexpr DotType kType = DotType::kInt8;
+  static constexpr int kSums = 16;
+  static constexpr int kProducts = 64;
+  static Sum first(int i) { return _mm512_set1_epi32(i); }
+  static Sum next(Sum sum) {
+    sum = _mm512_dpbusd_epi32(sum, _mm512_set1_epi8(5), _mm512_set1_epi8(3));
+    asm volatile("" : "+v"(sum));
+    return sum;
+  }
+  static float total(Sum sum) { return Avx512::hsum(_mm512_cvtepi32_ps(sum)); }
 };
 #endif
 

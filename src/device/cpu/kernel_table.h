@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "plan/dot_rate.h"
 #include "plan/kv_chunk.h"
 #include "tensor/grouped.h"
 #include "tensor/row_format.h"
@@ -159,6 +160,15 @@ struct WidePanel {
   float* scratch = nullptr;  ///< wide_scratch_floats
 };
 
+/// A loop of one dot instruction over registers alone (dot_loops.h).
+struct DotLoop {
+  DotType type = DotType::kF32;
+  const char* instruction = "";
+  int operations = 0;  ///< multiplications and additions of one iteration
+  /// At least one iteration; gives what the sums came to, so that no compiler leaves them out.
+  float (*run)(std::int64_t iterations) = nullptr;
+};
+
 /// The kernels of one instruction set.
 struct KernelTable {
   const char* isa = "";
@@ -166,6 +176,7 @@ struct KernelTable {
   int group_rows = 1;       ///< most packed rows of one attention task
   int bf16_group_rows = 0;  ///< the same where attention multiplies bf16 as such; 0: it does not
   bool bf16_products = false;
+  DotLoop dot_loops[2] = {};  ///< of the instructions that this set adds to narrower ones; `run` is null past the last
 
   void (*product)(const ProductPanel& panel);
   void (*row_sum)(const RowSumPanel& panel);

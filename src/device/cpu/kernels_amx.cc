@@ -1,7 +1,9 @@
 #include "device/cpu/kernel_table.h"
 
-#if defined(__AMX_TILE__) && defined(__AMX_BF16__) && defined(__AVX512BF16__) && defined(__AVX512VNNI__)
+#if defined(__AMX_TILE__) && defined(__AMX_BF16__) && defined(__AMX_INT8__) && defined(__AVX512BF16__) && \
+    defined(__AVX512VNNI__)
 #include "device/cpu/amx_attend.h"
+#include "device/cpu/amx_dot_loops.h"
 #include "device/cpu/amx_product.h"
 #include "device/cpu/pair_dot.h"
 
@@ -14,7 +16,7 @@ constexpr int kMostGroupRows = 128;
 /// AVX-512 with bf16 and VNNI, but attention over bf16 rows and products of many rows on tiles. Products of few rows
 /// wait for memory: the dot instructions keep up with it.
 constexpr KernelTable amx_table() {
-  KernelTable table = pair_dot_table("amx");
+  KernelTable table = pair_dot_table("amx", amx_loop<DotType::kBf16>("tdpbf16ps"), amx_loop<DotType::kInt8>("tdpbssd"));
   table.bf16_group_rows = kMostGroupRows;
   table.prepare_queries = &amx_prepare_queries;
   table.attend_leaf = &amx_attend_leaf;

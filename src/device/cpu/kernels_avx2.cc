@@ -8,7 +8,9 @@
 namespace latte {
 
 const KernelTable* avx2_kernels() {
-  static constexpr KernelTable kTable = kernel_table<Avx2, FloatDot<Avx2>, Avx2GroupDot>("avx2");
+  static constexpr KernelTable kTable =
+      kernel_table<Avx2, FloatDot<Avx2>, Avx2GroupDot>("avx2", dot_loop_of<FmaStep<Avx2, 12>>("vfmadd ymm"),
+                                                       dot_loop_of<Avx2ByteStep>("vpmaddubsw, vpmaddwd, vpaddd ymm"));
   return &kTable;
 }
 

@@ -8,7 +8,9 @@
 namespace latte {
 
 const KernelTable* avx512_kernels() {
-  static constexpr KernelTable kTable = kernel_table<Avx512, FloatDot<Avx512>, Avx512GroupDot>("avx512");
+  static constexpr KernelTable kTable = kernel_table<Avx512, FloatDot<Avx512>, Avx512GroupDot>(
+      "avx512", dot_loop_of<FmaStep<Avx512, 16>>("vfmadd zmm"),
+      dot_loop_of<Avx512ByteStep>("vpmaddubsw, vpmaddwd, vpaddd zmm"));
   return &kTable;
 }
 

@@ -6,7 +6,7 @@
 
 namespace latte {
 const KernelTable* avx512_bf16_kernels() {
-  static constexpr KernelTable kTable = pair_dot_table("avx512_bf16");
+  static constexpr KernelTable kTable = pair_dot_table("avx512_bf16", dot_loop_of<PairStep>("vdpbf16ps zmm"));
   return &kTable;
 }
 

@@ -9,7 +9,8 @@
 namespace latte {
 
 const KernelTable* avx512_vnni_kernels() {
-  static constexpr KernelTable kTable = kernel_table<Avx512, FloatDot<Avx512>, VnniGroupDot>("avx512_vnni");
+  static constexpr KernelTable kTable =
+      kernel_table<Avx512, FloatDot<Avx512>, VnniGroupDot>("avx512_vnni", dot_loop_of<VnniByteStep>("vpdpbusd zmm"));
   return &kTable;
 }
 

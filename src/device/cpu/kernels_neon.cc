@@ -8,7 +8,8 @@
 namespace latte {
 
 const KernelTable* neon_kernels() {
-  static constexpr KernelTable kTable = kernel_table<Neon, FloatDot<Neon>, PlainGroupDot<Neon>>("neon");
+  static constexpr KernelTable kTable =
+      kernel_table<Neon, FloatDot<Neon>, PlainGroupDot<Neon>>("neon", dot_loop_of<FmaStep<Neon, 20>>("fmla"));
   return &kTable;
 }
 

@@ -5,6 +5,7 @@
 #include "device/cpu/group_dot_avx512.h"
 #include "device/cpu/kernel_unit.h"
 #include "device/cpu/simd_avx512.h"
+#include "plan/dot_rate.h"
 
 namespace latte {
 namespace {
@@ -24,6 +25,19 @@ struct PairDot {
   static __m512bh as_pairs(__m512i bits) { return reinterpret_cast<__m512bh>(bits); }
 };
 
+/// The same products over registers alone.
+struct PairStep {
+  using Sum = Avx512::Vec;
+  static constexpr DotType kType = DotType::kBf16;
+  static constexpr int kSums = 16;
+  static constexpr int kProducts = 32;
+  static Sum first(int i) { return Avx512::set1(static_cast<float>(i)); }
+  static Sum next(Sum sum) {
+    return PairDot::multiply_add(_mm512_set1_epi16(0x3f80), _mm512_set1_epi16(0x3e80), sum);  // 1 and 1/4
+  }
+  static float total(Sum sum) { return Avx512::hsum(sum); }
+};
+
 /// As KernelTable::round_bf16.
 inline void round_bf16(const float* x, std::uint16_t* to, std::int64_t n) {
   constexpr int kWidth = Avx512::kWidth;
@@ -35,8 +49,8 @@ inline void round_bf16(const float* x, std::uint16_t* to, std::int64_t n) {
 }
 
 /// AVX-512 with the dot instructions of bf16 pairs and of codes.
-constexpr KernelTable pair_dot_table(const char* isa) {
-  KernelTable table = kernel_table<Avx512, PairDot, VnniGroupDot>(isa);
+constexpr KernelTable pair_dot_table(const char* isa, DotLoop loop, DotLoop other_loop = {}) {
+  KernelTable table = kernel_table<Avx512, PairDot, VnniGroupDot>(isa, loop, other_loop);
   table.round_bf16 = &round_bf16;
   return table;
 }

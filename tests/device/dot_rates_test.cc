@@ -1,0 +1,89 @@
+#include "device/cpu/dot_rates.h"
+
+#include <gtest/gtest.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "device/cpu/dispatch.h"
+#include "device/open_backend.h"
+
+namespace latte {
+namespace {
+
+/// Seconds that this thread worked for the loop: the least of several runs.
+double seconds_of(const DotLoop& loop, std::int64_t iterations) {
+  double least = std::numeric_limits<double>::infinity();
+  for (int run = 0; run < 15; ++run) {
+    timespec begin{}, end{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
+    const float sum = loop.run(iterations);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
+    EXPECT_TRUE(std::isfinite(sum)) << loop.instruction;
+    least = std::min(least, static_cast<double>(end.tv_sec - begin.tv_sec) +
+                                static_cast<double>(end.tv_nsec - begin.tv_nsec) * 1e-9);
+  }
+  return least;
+}
+
+TEST(DotLoops, TwiceTheIterationsTakeTwiceTheTime) {
+  for (const KernelTable* kernels : usable_kernels()) {
+    for (const DotLoop& loop : kernels->dot_loops) {
+      if (loop.run == nullptr) continue;
+      const std::int64_t iterations = loop.type == DotType::kBf16 || loop.operations > 10000 ? 10000 : 40000;
+      const double ratio = seconds_of(loop, 2 * iterations) / seconds_of(loop, iterations);
+      EXPECT_GT(ratio, 1.5) << kernels->isa << " " << loop.instruction;
+      EXPECT_LT(ratio, 2.7) << kernels->isa << " " << loop.instruction;
+    }
+  }
+}
+
+TEST(DotRates, EverySetHasAPlausibleRate) {
+  const Result<std::vector<DotRate>> rates = measure_dot_rates(1, 0.005, DotRates::kAll);
+  ASSERT_TRUE(rates.ok()) << rates.error().message;
+  constexpr double kMostGigahertz = 7, kMostUnits = 4;
+  for (const KernelTable* kernels : usable_kernels()) {
+    const auto own = [&](const DotRate& rate) { return rate.isa == kernels->isa; };
+    EXPECT_TRUE(std::any_of(rates->begin(), rates->end(), own)) << kernels->isa;
+    for (const DotLoop& loop : kernels->dot_loops) {
+      if (loop.run == nullptr) continue;
+      const auto rate =
+          std::find_if(rates->begin(), rates->end(), [&](const DotRate& r) { return own(r) && r.type == loop.type; });
+      ASSERT_NE(rate, rates->end()) << loop.instruction;
+      EXPECT_TRUE(std::isfinite(rate->gops) && rate->gops > 0.5) << kernels->isa << " " << loop.instruction;
+      // More instructions than a processor can begin: the compiler left some out.
+      const double wide = 2.0 * (loop.type == DotType::kF32 ? 1 : loop.type == DotType::kBf16 ? 2 : 4);
+      const double most = kMostGigahertz * kMostUnits * wide * kernels->vector_width;
+      if (std::string(kernels->isa) != "amx") {
+        EXPECT_LT(rate->gops, most) << kernels->isa << " " << loop.instruction;
+      }
+      EXPECT_NE(rate->instruction, "");
+    }
+  }
+}
+
+TEST(DotRates, WiderVectorsAreFaster) {
+  const Result<std::vector<DotRate>> rates = measure_dot_rates(1, 0.02, DotRates::kAll);
+  ASSERT_TRUE(rates.ok());
+  const auto f32_of = [&](std::string_view isa) {
+    for (const DotRate& rate : *rates)
+      if (rate.isa == isa && rate.type == DotType::kF32) return rate.gops;
+    return 0.0;
+  };
+  if (f32_of("avx2") == 0) GTEST_SKIP() << "this processor has no AVX2";
+  EXPECT_GT(f32_of("avx2"), 1.5 * f32_of("scalar"));
+}
+
+TEST(DotRates, OfAChoiceLeaveScalarOut) {
+  const Result<std::vector<DotRate>> rates = measure_dot_rates(1, 0.001, DotRates::kOfChoice);
+  ASSERT_TRUE(rates.ok());
+  EXPECT_FALSE(rates->empty());
+  for (const DotRate& rate : *rates) EXPECT_NE(rate.isa, "scalar");
+  EXPECT_FALSE(measure_dot_rates(-1, 0.001, DotRates::kAll).ok());
+}
+
+}  // namespace
+}  // namespace latte
