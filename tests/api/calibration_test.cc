@@ -137,7 +137,7 @@ TEST_F(ProfileFile, BrokenAndForeignFilesAreRefusedWithAReason) {
   for (const std::size_t length : {std::size_t{0}, std::size_t{1}, whole.size() / 2, whole.size() - 3})
     EXPECT_NE(said(whole.substr(0, length)), "ok") << length;
   EXPECT_NE(said("[]").find("latte_profile"), std::string::npos);
-  EXPECT_NE(said(changed("\"latte_profile\": 2", "\"latte_profile\": 2")).find("latte_profile"), std::string::npos);
+  EXPECT_NE(said(changed("\"latte_profile\": 2", "\"latte_profile\": 3")).find("latte_profile"), std::string::npos);
   EXPECT_NE(said(changed("expand_row_us", "expand_row_um")).find("\"expand_row_us\""), std::string::npos);
   EXPECT_NE(said(changed("\"expand_row_us\": 1.0", "\"expand_row_us\": -1.0")).find("\"expand_row_us\""),
             std::string::npos);
