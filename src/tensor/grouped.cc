@@ -28,8 +28,15 @@ float magnitude_of(std::span<const float> x) {
   return most;
 }
 
-int nearest_code(float value, float inverse, int least, int most) {
-  return std::clamp(static_cast<int>(std::nearbyint(value * inverse)), least, most);
+/// To the nearest whole number, ties to even, of what is small: beside 1.5 * 2^23 a float has no places for parts.
+/// Unlike std::nearbyint no call on any processor, so that a group is a loop of vectors.
+float rounded(float value) {
+  constexpr float kNoParts = 12582912;
+  return (value + kNoParts) - kNoParts;
+}
+
+float nearest_code(float value, float inverse, float least, float most) {
+  return std::min(std::max(rounded(value * inverse), least), most);
 }
 
 /// The smallest bf16 that is not below a positive value.
@@ -44,7 +51,8 @@ CodedGroup code_q8(std::span<const float> x) {
   if (most < kLeastMagnitude) return group;
   group.scale = bf16_at_least(most / kMostCode);
   const float inverse = 1 / to_float(group.scale);
-  for (std::size_t i = 0; i < x.size(); ++i) group.codes[i] = static_cast<std::int8_t>(nearest_code(x[i], inverse, -127, 127));
+  for (std::size_t i = 0; i < x.size(); ++i)
+    group.codes[i] = static_cast<std::int8_t>(nearest_code(x[i], inverse, -127, 127));
   return group;
 }
 
@@ -57,7 +65,7 @@ struct Fit {
 Fit fit_q4(std::span<const float> x, float inverse) {
   float product = 0, square = 0;
   for (const float value : x) {
-    const float code = static_cast<float>(nearest_code(value, inverse, -8, 7));
+    const float code = nearest_code(value, inverse, -8, 7);
     product += value * code;
     square += code * code;
   }
@@ -76,7 +84,8 @@ CodedGroup code_q4(std::span<const float> x) {
   }
   group.scale = to_bf16(best.scale);
   const float inverse = 1 / to_float(group.scale);
-  for (std::size_t i = 0; i < x.size(); ++i) group.codes[i] = static_cast<std::int8_t>(nearest_code(x[i], inverse, -8, 7));
+  for (std::size_t i = 0; i < x.size(); ++i)
+    group.codes[i] = static_cast<std::int8_t>(nearest_code(x[i], inverse, -8, 7));
   return group;
 }
 
@@ -85,7 +94,8 @@ template <class Byte>
 struct GroupMemory {
   GroupMemory(Byte* panel, DType dtype, std::int64_t g)
       : scales(panel + g / kBlockGroups * block_bytes(dtype) + g % kBlockGroups * kGroupScaleBytes),
-        codes(panel + g / kBlockGroups * block_bytes(dtype) + kBlockScaleBytes + g % kBlockGroups * group_bytes(dtype)) {}
+        codes(panel + g / kBlockGroups * block_bytes(dtype) + kBlockScaleBytes +
+              g % kBlockGroups * group_bytes(dtype)) {}
   Byte* scales;
   Byte* codes;
 };
@@ -136,7 +146,8 @@ void dequantise_row(ConstMatRef w, std::int64_t n, std::span<float> to) {
     const float scale = scale_at(group, output);
     const std::int64_t end = std::min<std::int64_t>(kGroupInputs, w.cols - g * kGroupInputs);
     for (int i = 0; i < end; ++i)
-      to[static_cast<std::size_t>(g * kGroupInputs + i)] = scale * static_cast<float>(code_at(group, w.dtype, output, i));
+      to[static_cast<std::size_t>(g * kGroupInputs + i)] =
+          scale * static_cast<float>(code_at(group, w.dtype, output, i));
   }
 }
 
