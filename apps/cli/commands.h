@@ -13,6 +13,7 @@ int run_logits(const Arguments& arguments);
 int run_eval(const Arguments& arguments);
 int run_plan(const Arguments& arguments);
 int run_inspect(const Arguments& arguments);
+int run_quantize(const Arguments& arguments);
 int run_bench(const Arguments& arguments);
 int run_tune(const Arguments& arguments);
 int run_doctor(const Arguments& arguments);

@@ -34,6 +34,8 @@ int run_command(Command command, const Arguments& arguments) {
       return run_plan(arguments);
     case Command::kInspect:
       return run_inspect(arguments);
+    case Command::kQuantize:
+      return run_quantize(arguments);
     case Command::kBench:
       return run_bench(arguments);
     case Command::kTune:
@@ -61,7 +63,6 @@ struct Planned {
 
 constexpr Planned kPlanned[] = {
     {"serve", "latte chat --json answers a line at a time on standard input and output"},
-    {"quantize", "--quantize q8 or q4 makes the matrices so each time a model is opened"},
 };
 
 int run(std::span<char* const> words) {

@@ -24,8 +24,9 @@ constexpr CommandSet kGenerate = only(Command::kGenerate);
 constexpr CommandSet kLogits = only(Command::kLogits);
 constexpr CommandSet kPlan = only(Command::kPlan);
 constexpr CommandSet kTune = only(Command::kTune);
+constexpr CommandSet kQuantize = only(Command::kQuantize);
 constexpr CommandSet kMeasured = kOpens | kPlan | kTune;
-constexpr CommandSet kAll = kMeasured | kTextTools;
+constexpr CommandSet kAll = kMeasured | kTextTools | kQuantize;
 
 constexpr double kMostRows = 1 << 30;
 constexpr double kSmallest = std::numeric_limits<double>::min();
@@ -43,6 +44,7 @@ constexpr std::array kCommands = {
     CommandSpec{Command::kEval, "eval", "how well the model foretells a text: bits per byte, perplexity"},
     CommandSpec{Command::kPlan, "plan", "what the arithmetic says: cache bytes, weights, which form when"},
     CommandSpec{Command::kInspect, "inspect", "what a model folder holds and what is used of it"},
+    CommandSpec{Command::kQuantize, "quantize", "write a model with smaller matrices as a folder that opens at once"},
     CommandSpec{Command::kBench, "bench", "how fast a model reads, writes and verifies, against this machine's memory"},
     CommandSpec{Command::kTune, "tune", "measure what chooses between the forms of the attention on this machine"},
     CommandSpec{Command::kDoctor, "doctor", "what this machine has, how fast it is and what is missing"},
@@ -119,6 +121,7 @@ constexpr std::array kOptions = {
                "drafts per round (auto: 1 for mtp, 4 for draft, up to 8 for lookup)", kWrites | kBench},
 
     OptionSpec{"--output", "-o", kText, "FILE", "where the logits go (.npy, float32 [T, vocab])", kLogits},
+    OptionSpec{"--output", "-o", kText, "DIR", "the folder to write, a new or an empty one", kQuantize},
     OptionSpec{"--steps", "", kText, "LIST", "rows per step, n or nxtimes: 48,1x8 (default: one step)", kLogits},
     OptionSpec{"--redo", "", kInteger, "K", "after every step of more than K rows rewind K rows and feed them again",
                kLogits, 0, kMostRows},
@@ -151,7 +154,7 @@ constexpr std::array kOptions = {
                "tokens a session may hold, 0: the model's length (plan: the length to size the cache for)",
                kSessions | kPlan, 0, kMostRows},
     OptionSpec{"--threads", "-t", kInteger, "N", "threads, 0: the physical cores this process may use",
-               kMeasured | kDoctor, 0, 1024},
+               kMeasured | kDoctor | kQuantize, 0, 1024},
     OptionSpec{"--threads-batch", "-tb", kInteger, "N",
                "threads for prompt steps; there is one pool, which gets the larger of this and --threads", kOpens, 0,
                1024},
@@ -166,7 +169,12 @@ constexpr std::array kOptions = {
     OptionSpec{"--dtype", "", kChoice, "auto|f32|bf16",
                "what to compute in (auto: f32 for an f32 checkpoint, else bf16)", kMeasured},
     OptionSpec{"--quantize", "", kChoice, "none|q8|q4|q4:q8-attn",
-               "what matrices become at load: groups of 8 or 4 bits (default none)", kOpens},
+               "what matrices become at load: groups of 8 or 4 bits (default none); a folder that latte quantize wrote "
+               "needs no word, and takes no other than its own",
+               kOpens},
+    OptionSpec{"--quantize", "", kChoice, "q8|q4|q4:q8-attn",
+               "what matrices become: groups of 8 or 4 bits, q4:q8-attn 4 with the attention in 8; the head is in 8",
+               kQuantize},
     OptionSpec{
         "--cache-type", "-ctk --cache-type-k", kChoice, "auto|bf16|f32|f16|q8|q8_0|fp8",
         "what cached rows are stored as (auto: f32 where f32 is computed in, else bf16); fp8 is refused by name until "
@@ -203,13 +211,15 @@ constexpr std::array kOptions = {
                kChat},
 
     OptionSpec{"--json", "", kFlag, "", "print one JSON value (chat: one a turn and command; bench: -o json)",
-               kWrites | kEval | kBench | kTune | kDoctor | kPlan | only(Command::kInspect) | only(Command::kTokenize)},
+               kWrites | kEval | kBench | kTune | kDoctor | kPlan | kQuantize | only(Command::kInspect) |
+                   only(Command::kTokenize)},
     OptionSpec{"--verbose", "-v", kFlag, "", "tell what was reused, and the form of each kind of step with the reason",
                kWrites},
     OptionSpec{"--log-file", "", kText, "FILE", "append what goes to standard error to this file, too (but progress)",
                kAll | kDoctor},
-    OptionSpec{"--progress", "", kFlag, "", "show progress even when standard error is no terminal", kOpens | kTune},
-    OptionSpec{"--no-progress", "", kFlag, "", "never show progress", kOpens | kTune},
+    OptionSpec{"--progress", "", kFlag, "", "show progress even when standard error is no terminal",
+               kOpens | kTune | kQuantize},
+    OptionSpec{"--no-progress", "", kFlag, "", "never show progress", kOpens | kTune | kQuantize},
 };
 
 std::vector<std::string_view> parts(std::string_view text, char border) {

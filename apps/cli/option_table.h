@@ -16,6 +16,7 @@ enum class Command : std::uint8_t {
   kEval,
   kPlan,
   kInspect,
+  kQuantize,
   kBench,
   kTune,
   kDoctor,

@@ -29,7 +29,7 @@ struct EngineInfo {
   std::string compute;      ///< what products run in: "f32", "bf16", "f64"
   std::string cache;        ///< "f32", "bf16", "f64"
   std::string numerics;     ///< "fast" or "pinned"
-  std::string quantize;     ///< "none", "q8", ...: what was made of the matrices at load
+  std::string quantize;     ///< "none", "q8", ...: what the matrices were made into at load, or are stored as
   std::string calibration;  ///< "none", "stored" or "measured": the profile that chooses the form of prompt steps
   int vocab = 0;
   int context = 0;        ///< tokens a session may hold

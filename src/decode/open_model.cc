@@ -1,6 +1,7 @@
 #include "decode/open_model.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "base/fail.h"
@@ -13,6 +14,9 @@
 
 namespace latte {
 namespace {
+
+constexpr std::chrono::milliseconds kQuietTime{500};  // of work that nobody needs to be told about
+constexpr std::chrono::milliseconds kTimeBetweenWords{100};
 
 bool is_wide(const Model& model) {
   const DType stored = model.weights.report.stored_dtype;
@@ -44,6 +48,30 @@ Status check_path(const EngineOptions& options, const ModelConfig& config) {
   return fail(ErrorKind::kInvalidInput,
               "[open] --mla-path {} with --numerics pinned, which chooses the form by the rows' role: leave out one",
               word(options.path));
+}
+
+/// Weights that are stored quantised are what they are.
+Status check_quantise(const EngineOptions& options, const ModelConfig& config) {
+  if (options.quantize == Quantize::kNone || !config.quantised.has_value() ||
+      config.quantised->word == word(options.quantize))
+    return {};
+  return fail(ErrorKind::kInvalidInput,
+              "[open] --quantize {} with {}, whose weights are stored as {}: leave --quantize out, or open the model "
+              "that they were made from",
+              word(options.quantize), options.model, config.quantised->word);
+}
+
+/// Makes the matrices smaller where that is asked for and not done; where it takes its time, `progress` is told.
+Status quantise_model(const EngineOptions& options, int threads, const LoadProgress& progress, Model& model) {
+  const std::optional<QuantisePlan> plan = quantise_plan(options.quantize);
+  if (!plan.has_value() || model.config.quantised.has_value()) return {};
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point next = Clock::now() + kQuietTime;
+  return quantise_weights(model.weights, *plan, threads, [&](std::int64_t done, std::int64_t all) {
+    if (!progress || Clock::now() < next) return;
+    next = Clock::now() + kTimeBetweenWords;
+    progress(fmt::format("weights to {}, {} of {} MB", word(options.quantize), done / 1'000'000, all / 1'000'000));
+  });
 }
 
 /// What rows of a model are cached as on this device.
@@ -178,7 +206,7 @@ void fill_info(const EngineOptions& options, OpenModel& open) {
   info.compute = type_word(effective_compute(device, open.model));
   info.cache = type_word(open.sequence.cache_dtype);
   info.numerics = word(options.numerics);
-  info.quantize = word(options.quantize);
+  info.quantize = config.quantised.has_value() ? config.quantised->word : word(options.quantize);
   info.vocab = config.vocab;
   info.model_context = config.context_length;
   info.context = open.sequence.context;
@@ -231,19 +259,7 @@ void fill_info(const EngineOptions& options, OpenModel& open) {
 
 }  // namespace
 
-std::optional<QuantisePlan> quantise_plan(Quantize choice) {
-  switch (choice) {
-    case Quantize::kNone:
-      break;
-    case Quantize::kQ8:
-      return QuantisePlan{};
-    case Quantize::kQ4:
-      return QuantisePlan{.attention = DType::kQ4, .ffn = DType::kQ4};
-    case Quantize::kQ4Q8Attention:
-      return QuantisePlan{.ffn = DType::kQ4};
-  }
-  return std::nullopt;
-}
+std::optional<QuantisePlan> quantise_plan(Quantize choice) { return find_quantise_plan(word(choice)); }
 
 MlaPath path_of(PathChoice choice) {
   switch (choice) {
@@ -286,6 +302,7 @@ Result<std::shared_ptr<OpenModel>> open_model(Model model, const EngineOptions& 
   open->info.model_directory = options.model;
 
   if (Status fits = check_path(options, open->model.config); !fits.ok()) return fits.error();
+  if (Status fits = check_quantise(options, open->model.config); !fits.ok()) return fits.error();
 
   const DType compute = compute_type(options.compute, open->model);
   const FoundIsa isa = take_isa(options, progress, *open);
@@ -300,17 +317,8 @@ Result<std::shared_ptr<OpenModel>> open_model(Model model, const EngineOptions& 
                     .path = options.numerics == Numerics::kPinned ? MlaPath::kPinned : path_of(options.path),
                     .profile = nullptr};
 
-  if (const std::optional<QuantisePlan> plan = quantise_plan(options.quantize); plan.has_value()) {
-    int percent = -1;
-    const auto progressed = [&](double share) {
-      const int now = static_cast<int>(share * 100);
-      if (now / 5 != percent / 5 || percent < 0) tell(fmt::format("weights to {}, {}%", word(options.quantize), now));
-      percent = now;
-    };
-    if (Status made = quantise_weights(open->model.weights, *plan, open->backend->info().threads, progressed);
-        !made.ok())
-      return made.error();
-  }
+  if (Status made = quantise_model(options, open->backend->info().threads, progress, open->model); !made.ok())
+    return made.error();
 
   tell("tokenizer");
   if (Tokenizer::find_file(options.model).has_value()) {
@@ -333,7 +341,8 @@ Result<std::shared_ptr<OpenModel>> open_model(Model model, const EngineOptions& 
 Result<std::shared_ptr<OpenModel>> open_model(const EngineOptions& options, const LoadProgress& progress) {
   if (Status sane = check_options(options); !sane.ok()) return sane.error();
   if (progress) progress("weights");
-  Result<Model> model = load_model(options.model);
+  Result<Model> model =
+      load_model(options.model, options.quantize == Quantize::kNone ? LoadFor::kCompute : LoadFor::kQuantising);
   if (!model.ok()) return model.error();
   return open_model(std::move(*model), options, progress);
 }

@@ -25,17 +25,17 @@ struct TextCodecState {
   std::optional<ChatTemplate> chat_template;
 };
 
-/// The digest of a model's weights, made the first time somebody asks.
+/// model_weights_digest() of a model, made the first time somebody asks.
 class WeightsDigest {
  public:
-  const Digest& of(const Model& model) {
-    std::call_once(once_, [&] { digest_ = weights_digest(model.weights.checkpoint); });
+  const std::string& of(const Model& model) {
+    std::call_once(once_, [&] { digest_ = model_weights_digest(model.weights.checkpoint, model.config.quantised); });
     return digest_;
   }
 
  private:
   std::once_flag once_;
-  Digest digest_;
+  std::string digest_;
 };
 
 /// What Engine shares: one model on one device. Read-only after open but for the device, which sessions take in turn by

@@ -28,11 +28,11 @@ const char* path_word(MlaPath path) {
   return "auto";
 }
 
-CacheModel describe_model(const Model& model, const Digest& weights) {
+CacheModel describe_model(const Model& model, const std::string& weights) {
   return {.family = model.config.family,
           .directory = model.weights.checkpoint.directory(),
           .config = model.config_digest.hex(),
-          .weights = weights.hex()};
+          .weights = weights};
 }
 
 /// What may change a row's bits, the list of LongRoPE that the context has picked among it.

@@ -1,17 +1,15 @@
 #include "io/replace_file.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <filesystem>
-#include <random>
 #include <utility>
 
 #include "io/system_error.h"
+#include "io/temporary_name.h"
 
 namespace latte {
 namespace {
@@ -19,48 +17,11 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kTries = 16;
-constexpr std::size_t kHexDigits = 16;
-constexpr std::size_t kMostNameBytes = 200;  // the suffix must fit into the 255 bytes of a name
 
-/// What every temporary file of `target` begins with.
-std::string temporary_prefix(const fs::path& target) {
-  return target.filename().string().substr(0, kMostNameBytes) + ".latte-tmp-";
-}
-
-fs::path folder_of(const fs::path& target) { return target.has_parent_path() ? target.parent_path() : fs::path("."); }
-
-std::string random_digits() {
-  std::random_device device;
-  return fmt::format("{:08x}{:08x}", static_cast<std::uint32_t>(device()), static_cast<std::uint32_t>(device()));
-}
-
-bool is_temporary(const std::string& name, const std::string& prefix) {
-  return name.size() == prefix.size() + kHexDigits && name.starts_with(prefix) &&
-         std::all_of(name.end() - kHexDigits, name.end(),
-                     [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
-}
-
-/// Removes the temporary files of writers that are gone. What cannot be looked at or removed stays.
-void remove_stale(const fs::path& target) {
-  const std::string prefix = temporary_prefix(target);
-  std::error_code code;
-  for (fs::directory_iterator entry(folder_of(target), code), end; !code && entry != end; entry.increment(code)) {
-    if (!is_temporary(entry->path().filename().string(), prefix)) continue;
-    const int descriptor = ::open(entry->path().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (descriptor < 0) continue;
-    if (::flock(descriptor, LOCK_EX | LOCK_NB) == 0) ::unlink(entry->path().c_str());
-    ::close(descriptor);
-  }
-}
-
-/// A new file that this process has locked, or -1 with errno. Where the file system has no locks nobody removes it.
+/// A new file that this process has locked, or -1 with errno.
 int create_locked(const std::string& path) {
   const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (descriptor < 0) return -1;
-  // Between the two calls another writer may have taken it for one that nobody holds.
-  const bool lost = ::flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-  struct stat status {};
-  if (!lost && ::fstat(descriptor, &status) == 0 && status.st_nlink > 0) return descriptor;
+  if (descriptor < 0 || lock_new(descriptor)) return descriptor;
   ::close(descriptor);
   errno = EEXIST;
   return -1;
@@ -80,10 +41,10 @@ Result<FileReplacement> FileReplacement::begin(const std::string& path) {
   if (fs::exists(there) && !fs::is_regular_file(there)) {
     return fail(ErrorKind::kInvalidInput, "{}: not a regular file, expected a file to replace or a new name", path);
   }
-  remove_stale(target);
+  remove_stale(target, fs::file_type::regular);
   file.target_ = target.string();
   for (int attempt = 0; attempt < kTries && file.descriptor_ < 0; ++attempt) {
-    file.temporary_ = (folder_of(target) / (temporary_prefix(target) + random_digits())).string();
+    file.temporary_ = temporary_name(target);
     file.descriptor_ = create_locked(file.temporary_);
     if (file.descriptor_ < 0 && errno != EEXIST) break;
   }
@@ -142,14 +103,8 @@ Status FileReplacement::commit() {
   temporary_.clear();
   ::close(std::exchange(descriptor_, -1));
 
-  const fs::path folder = folder_of(target_);
-  const int directory = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  // A folder that may not be read, or a file system that flushes no folders: the rename stands all the same.
-  if (directory < 0) return {};
-  const bool flushed = ::fsync(directory) == 0 || errno == EINVAL;
-  const int reason = errno;
-  ::close(directory);
-  if (flushed) return {};
+  const int reason = flush_folder(folder_of(target_));
+  if (reason == 0) return {};
   return fail(ErrorKind::kIo, "{}: written, but its folder cannot be flushed to the disk: {}", path_,
               std::generic_category().message(reason));
 }

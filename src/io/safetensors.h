@@ -41,13 +41,21 @@ std::string shape_text(std::span<const std::int64_t> shape);
 /// tensor. Allocates in proportion to the header only.
 Result<SafetensorsTable> parse_safetensors(std::span<const std::byte> file, std::string_view source);
 
-/// A tensor to be written; `data` holds the product of shape times the dtype's bytes.
+/// A tensor to be written; `data` holds bytes() bytes.
 struct TensorSource {
   std::string name;
   DType dtype = DType::kF32;
   std::vector<std::int64_t> shape;
   const void* data = nullptr;
+
+  /// The product of shape times the dtype's bytes.
+  std::size_t bytes() const;
 };
+
+/// What a file begins with that holds these tensors one behind the other, up to the first one's data, which starts at a
+/// multiple of `alignment`, a multiple of 8. Their `data` is not looked at.
+std::string safetensors_head(std::span<const TensorSource> tensors, std::size_t alignment,
+                             const std::map<std::string, std::string>& metadata = {});
 
 /// Writes tensors in the order given, data aligned to 8 bytes where element sizes allow; replaces the file. kIo on
 /// failure.

@@ -12,7 +12,7 @@
 namespace latte {
 namespace {
 
-/// latte reads float checkpoints only; a quantised one is refused by the name of its method.
+/// latte reads float checkpoints and its own; one that another program quantised is refused by the name of its method.
 Status refuse_quantisation(const Json& json, std::string_view source) {
   for (const char* key : {"quantization_config", "quantization"}) {
     const auto entry = json.find(key);
@@ -59,13 +59,19 @@ Result<ModelConfig> parse_config(const Json& json, std::string_view source) {
   ModelConfig config;
   if (const Status named = read_names(reader, config); !named) return named.error();
   if (const Status runs = refuse_known(config.model_type, config.architectures, source); !runs) return runs.error();
-  if (const Status plain = refuse_quantisation(json, source); !plain) return plain.error();
+  const Result<std::optional<StoredQuantisation>> quantised = read_quantisation(json, source);
+  if (!quantised) return quantised.error();
+  if (!quantised->has_value()) {
+    if (const Status plain = refuse_quantisation(json, source); !plain) return plain.error();
+  }
   // A model with eyes keeps the text model's configuration one level down.
   const auto text_config = json.find("text_config");
   if (text_config != json.end() && text_config->is_object() && !json.contains("hidden_size")) {
     if (text_config->contains("text_config"))
       return fail(ErrorKind::kInvalidInput, "{}: key \"text_config\" inside itself", source);
-    return parse_config(*text_config, fmt::format("{} text_config", source));
+    Result<ModelConfig> text_model = parse_config(*text_config, fmt::format("{} text_config", source));
+    if (text_model.ok() && quantised->has_value()) text_model->quantised = *quantised;
+    return text_model;
   }
 
   const Result<const Family*> family = resolve_family(config.model_type, config.architectures, source);
@@ -75,6 +81,7 @@ Result<ModelConfig> parse_config(const Json& json, std::string_view source) {
   check_products(reader, config);
   if (!reader.ok()) return reader.error();
   config.assumed = reader.assumed_keys();
+  config.quantised = *quantised;
   return config;
 }
 
@@ -126,7 +133,8 @@ WeightSpec weight_spec(const ModelConfig& config) {
           .nextn_layers = config.nextn_layers,
           .nextn_kind = config.nextn_kind,
           .tie_word_embeddings = config.tie_word_embeddings,
-          .final_norm_scale = config.final_norm_scale};
+          .final_norm_scale = config.final_norm_scale,
+          .grouped = config.quantised.has_value() ? std::optional(config.quantised->storage) : std::nullopt};
 }
 
 }  // namespace latte

@@ -9,6 +9,7 @@
 #include "backend/backend.h"
 #include "io/json_file.h"
 #include "latte/error.h"
+#include "model/stored_quantisation.h"
 #include "plan/geometry.h"
 #include "tensor/row_format.h"
 #include "weights/weight_spec.h"
@@ -110,6 +111,8 @@ struct ModelConfig {
   std::optional<int> bos_id;
   std::vector<int> eos_ids;  ///< any of them ends a text; generation_config.json overrides config.json
   GenerationDefaults generation;
+
+  std::optional<StoredQuantisation> quantised;  ///< latte quantised the weights; nothing: they are floats
 
   std::vector<std::string> assumed;  ///< keys that the file leaves out, with the family's value: "rms_norm_eps 1e-06"
 

@@ -9,9 +9,9 @@ namespace {
 constexpr std::size_t kSampleBytes = 4096;
 constexpr std::size_t kLeastShare = 256;  // of a tensor
 
-constexpr std::string_view kKeysWithoutEffect[] = {"_name_or_path",       "architectures", "auto_map",
-                                                   "bos_token_id",        "eos_token_id",  "pad_token_id",
-                                                   "transformers_version"};
+constexpr std::string_view kKeysWithoutEffect[] = {"_name_or_path",        "architectures",      "auto_map",
+                                                   "bos_token_id",         "eos_token_id",       "pad_token_id",
+                                                   "transformers_version", "quantization_config"};
 
 std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 
@@ -42,6 +42,11 @@ Digest config_digest(const Json& config) {
 }
 
 Digest weights_digest(const Checkpoint& checkpoint) { return weights_digest(checkpoint, kWholeBytes, kSampledBytes); }
+
+std::string model_weights_digest(const Checkpoint& checkpoint, const std::optional<StoredQuantisation>& quantised) {
+  const std::string own = weights_digest(checkpoint).hex();
+  return quantised.has_value() && quantised->weights == own ? quantised->source_weights : own;
+}
 
 Digest weights_digest(const Checkpoint& checkpoint, std::size_t whole_bytes, std::size_t sampled_bytes) {
   std::size_t total = 0;

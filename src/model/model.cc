@@ -10,18 +10,18 @@
 
 namespace latte {
 
-Result<Model> load_model(const std::string& directory) {
+Result<Model> load_model(const std::string& directory, LoadFor purpose) {
   Result<ModelConfig> config = load_config(directory);
   if (!config.ok()) return config.error();
-  return load_model(directory, std::move(*config));
+  return load_model(directory, std::move(*config), purpose);
 }
 
-Result<Model> load_model(const std::string& directory, ModelConfig config) {
+Result<Model> load_model(const std::string& directory, ModelConfig config, LoadFor purpose) {
   const Result<Json> facts = read_json_file(directory + "/config.json");
   if (!facts.ok()) return facts.error();
   Result<Checkpoint> checkpoint = Checkpoint::open(directory);
   if (!checkpoint.ok()) return checkpoint.error();
-  Result<ModelWeights> weights = load_weights(std::move(*checkpoint), weight_spec(config));
+  Result<ModelWeights> weights = load_weights(std::move(*checkpoint), weight_spec(config), purpose);
   if (!weights.ok()) {
     Error error = weights.error();
     for (const std::string& taken : taken_for_granted(config, "config.json")) error.message += "; " + taken;

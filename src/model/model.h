@@ -5,6 +5,7 @@
 #include "io/checksum.h"
 #include "latte/error.h"
 #include "model/config.h"
+#include "weights/loader.h"
 #include "weights/model_weights.h"
 
 namespace latte {
@@ -21,9 +22,9 @@ struct Model {
 };
 
 /// Loads a model directory (config.json, safetensors). Errors name file and tensor or key.
-Result<Model> load_model(const std::string& directory);
+Result<Model> load_model(const std::string& directory, LoadFor purpose = LoadFor::kCompute);
 
 /// The same with a configuration of the caller's instead of the folder's own.
-Result<Model> load_model(const std::string& directory, ModelConfig config);
+Result<Model> load_model(const std::string& directory, ModelConfig config, LoadFor purpose = LoadFor::kCompute);
 
 }  // namespace latte

@@ -10,19 +10,22 @@ namespace latte {
 
 // latte's own weight formats Q8 and Q4, made for being multiplied: what one instruction reads lies together.
 //
-// A weight [N, K] is cut into panels of kPanelOutputs outputs and groups of kGroupInputs inputs; two groups are a block,
-// which is a whole number of cache lines. Blocks lie panel by panel, and within a panel in the order of inputs, so that
-// a product reads memory in one direction. A block is
+// A weight [N, K] is cut into panels of kPanelOutputs outputs and groups of kGroupInputs inputs; two groups are a
+// block, which is a whole number of cache lines. Blocks lie panel by panel, and within a panel in the order of inputs,
+// so that a product reads memory in one direction. A block is
 //   scales   of each group kPanelOutputs x bf16
 //   codes    of each group, Q8: for every quad of inputs (0..7) and output (0..15) four signed bytes;
 //            Q4: for every quad (0..3) and output (0..15) four bytes, the low half an input of that quad, the high half
 //                the same input of the quad four further on; a half is code + 8
 // and w[n, k] = scale * code, with codes of -127..127 and -8..7. Outputs past N have scale 0, inputs past K code 0.
 //
-// Products with such weights round x: row by row and group by group to a scale and codes of -127..127. Sums of codes are
-// exact integers; then, group by group in ascending order,
+// Products with such weights round x: row by row and group by group to a scale and codes of -127..127. Sums of codes
+// are exact integers; then, group by group in ascending order,
 //   y = fma(float(sum), weight scale * x scale, y)
 // in f32, so that every instruction set gives the same bits.
+
+/// Raised when panels that were stored before would be read otherwise: files name it, and another one is refused.
+inline constexpr int kGroupedLayout = 1;
 
 inline constexpr int kGroupInputs = 32;
 inline constexpr int kPanelOutputs = 16;
@@ -42,7 +45,9 @@ constexpr std::int64_t panel_count(std::int64_t outputs) { return (outputs + kPa
 constexpr std::int64_t group_bytes(DType dtype) { return dtype == DType::kQ4 ? kQ4GroupBytes : kQ8GroupBytes; }
 constexpr std::int64_t block_bytes(DType dtype) { return kBlockScaleBytes + kBlockGroups * group_bytes(dtype); }
 /// Bytes of one panel of a weight with that many inputs.
-constexpr std::int64_t panel_bytes(DType dtype, std::int64_t inputs) { return block_count(inputs) * block_bytes(dtype); }
+constexpr std::int64_t panel_bytes(DType dtype, std::int64_t inputs) {
+  return block_count(inputs) * block_bytes(dtype);
+}
 /// Bytes of a weight [outputs, inputs] of any type.
 constexpr std::int64_t matrix_bytes(DType dtype, std::int64_t outputs, std::int64_t inputs) {
   return is_grouped(dtype) ? panel_count(outputs) * panel_bytes(dtype, inputs)

@@ -11,6 +11,7 @@
 
 #include "base/contract.h"
 #include "base/fail.h"
+#include "weights/mapped_pages.h"
 
 namespace latte {
 namespace {
@@ -81,7 +82,7 @@ std::size_t first_not_finite(const TensorView& tensor) {
 
 }  // namespace
 
-Status check_finite_weights(std::span<const TensorView* const> tensors, int threads) {
+Status check_finite_weights(std::span<const TensorView* const> tensors, int threads, ScannedPages pages) {
   expects(threads >= 1, "a scan has at least one thread");
   std::vector<Piece> pieces;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
@@ -94,8 +95,10 @@ Status check_finite_weights(std::span<const TensorView* const> tensors, int thre
   const auto work = [&] {
     for (std::size_t i = next++; i < pieces.size(); i = next++) {
       const TensorView& tensor = *tensors[pieces[i].tensor];
-      if (!any_not_finite(tensor.dtype, static_cast<const std::byte*>(tensor.data) + pieces[i].begin, pieces[i].bytes))
-        continue;
+      const std::byte* data = static_cast<const std::byte*>(tensor.data) + pieces[i].begin;
+      const bool found = any_not_finite(tensor.dtype, data, pieces[i].bytes);
+      if (pages == ScannedPages::kGivenBack) give_back_pages(data, pieces[i].bytes);
+      if (!found) continue;
       std::size_t seen = worst.load();
       while (pieces[i].tensor < seen && !worst.compare_exchange_weak(seen, pieces[i].tensor)) {
       }

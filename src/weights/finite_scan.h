@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 
 #include "io/checkpoint.h"
@@ -7,8 +8,12 @@
 
 namespace latte {
 
+/// Whether what was scanned stays in memory. Given back: only for tensors of mapped files.
+enum class ScannedPages : std::uint8_t { kKept, kGivenBack };
+
 /// Reads every element once, on `threads` threads, and refuses the first tensor (in the order given) that holds NaN or
 /// infinity, naming it, its file and the element. F64 values beyond F32's range count as infinite. Float dtypes only.
-Status check_finite_weights(std::span<const TensorView* const> tensors, int threads);
+Status check_finite_weights(std::span<const TensorView* const> tensors, int threads,
+                            ScannedPages pages = ScannedPages::kKept);
 
 }  // namespace latte

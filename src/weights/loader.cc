@@ -10,6 +10,7 @@
 
 #include "base/fail.h"
 #include "io/safetensors.h"
+#include "tensor/grouped.h"
 #include "tensor/half.h"
 #include "weights/finite_scan.h"
 #include "weights/fold.h"
@@ -45,6 +46,9 @@ std::vector<float> as_floats(const TensorView& tensor) {
   return copy;
 }
 
+/// Where the data of grouped matrices starts: a block never lies across one cache line more than it needs.
+constexpr std::uintptr_t kCacheLine = 64;
+
 constexpr std::string_view kUnknownName = "unknown name";
 constexpr std::string_view kOutside = "not of the text model";
 
@@ -52,7 +56,7 @@ constexpr std::string_view kOutside = "not of the text model";
 /// then return empty views, so that loading reads as the list of what a model consists of.
 class Loader {
  public:
-  Loader(Checkpoint checkpoint, const WeightSpec& spec);
+  Loader(Checkpoint checkpoint, const WeightSpec& spec, LoadFor purpose);
   Result<ModelWeights> run();
 
  private:
@@ -72,32 +76,57 @@ class Loader {
   bool is_past(std::size_t tensor) const;
   std::string drop_reason(std::size_t tensor) const;
 
+  const TensorView* find(const std::string& name, std::string_view expected);
   const TensorView* take(const std::string& name, std::span<const std::int64_t> shape, std::string_view axes);
+  void mark_used(const TensorView& tensor, std::int64_t elements, bool scanned);
+  /// A matrix that quantising replaces, or that is stored grouped already as `grouped`.
+  ConstMatRef projection(const std::string& name, DType grouped, std::int64_t rows, std::int64_t cols,
+                         std::string_view axes);
+  ConstMatRef attention(const std::string& name, std::int64_t rows, std::int64_t cols, std::string_view axes) {
+    return projection(name, plan_.attention, rows, cols, axes);
+  }
+  ConstMatRef ffn(const std::string& name, std::int64_t rows, std::int64_t cols, std::string_view axes) {
+    return projection(name, plan_.ffn, rows, cols, axes);
+  }
+  ConstMatRef grouped_matrix(const std::string& name, DType dtype, std::int64_t rows, std::int64_t cols,
+                             std::string_view axes);
   ConstMatRef matrix(const std::string& name, std::int64_t rows, std::int64_t cols, std::string_view axes);
   ConstMatRef float_matrix(const std::string& name, std::int64_t rows, std::int64_t cols, std::string_view axes);
   ConstMatRef vector(const std::string& name, std::int64_t size, std::string_view axes);
   ConstMatRef view(const TensorView& tensor, std::int64_t rows, std::int64_t cols);
+  ConstMatRef replaced(const TensorView& tensor, std::int64_t rows, std::int64_t cols);
   ConstMatRef copy(const TensorView& tensor, std::int64_t rows, std::int64_t cols);
   ConstMatRef widened(const ConstMatRef& m);
   bool has(const std::string& name) const { return weights_.checkpoint.find(name) != nullptr; }
   bool has_layer(int layer) const { return std::find(layer_of_.begin(), layer_of_.end(), layer) != layer_of_.end(); }
 
+  /// A tensor in use.
+  struct Taken {
+    const TensorView* tensor = nullptr;
+    std::int64_t elements = 0;  ///< that count as parameters
+    bool scanned = true;        ///< for NaN and infinity
+  };
+
   const WeightSpec& spec_;
+  const LoadFor purpose_;
+  const QuantisePlan plan_;  // of a checkpoint that is stored grouped
   ModelWeights weights_;
   std::string root_;                           // before every name: a text model inside a larger one
   std::vector<int> layer_of_;                  // per tensor of the checkpoint, -1 outside layers
   std::vector<bool> used_;                     // per tensor of the checkpoint
-  std::vector<const TensorView*> taken_;       // in the order of use
+  std::vector<Taken> taken_;                   // in the order of use
   std::size_t taken_main_ = 0;                 // how many of them belong to the main model
   std::map<int, std::string> dropped_layers_;  // MTP layers left out, with the reason
   std::optional<Error> error_;
   std::string missing_;  // the tensor that error_ is about, when it is simply absent
 };
 
-Loader::Loader(Checkpoint checkpoint, const WeightSpec& spec) : spec_(spec) {
+Loader::Loader(Checkpoint checkpoint, const WeightSpec& spec, LoadFor purpose)
+    : spec_(spec), purpose_(purpose), plan_(spec.grouped.has_value() ? spec.grouped->plan : QuantisePlan{}) {
   weights_.checkpoint = std::move(checkpoint);
   const std::string inner = "language_model.";
   if (!has(std::string(names::kEmbed)) && has(inner + std::string(names::kEmbed))) root_ = inner;
+  weights_.name_root = root_;
   const std::vector<TensorView>& tensors = weights_.checkpoint.tensors();
   used_.resize(tensors.size());
   const std::string layers = root_ + "model.layers.";
@@ -118,7 +147,12 @@ Result<ModelWeights> Loader::run() {
   if (!error_) load_mtp();
   if (error_) return *std::move(error_);
   const int threads = std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kMostScanThreads);
-  if (const Status finite = check_finite_weights(taken_, threads); !finite) return finite.error();
+  std::vector<const TensorView*> scanned;
+  for (const Taken& taken : taken_) {
+    if (taken.scanned) scanned.push_back(taken.tensor);
+  }
+  const ScannedPages pages = purpose_ == LoadFor::kQuantising ? ScannedPages::kGivenBack : ScannedPages::kKept;
+  if (const Status finite = check_finite_weights(scanned, threads, pages); !finite) return finite.error();
   write_report();
   if (error_) return *std::move(error_);
   return std::move(weights_);
@@ -130,9 +164,11 @@ void Loader::load_main() {
   if (!error_ && spec_.final_norm_scale != 1) {
     for (float& weight : weights_.copies.back()) weight = static_cast<float>(weight * spec_.final_norm_scale);
   }
-  weights_.head = spec_.tie_word_embeddings
-                      ? weights_.embed
-                      : matrix(root_ + std::string(names::kHead), spec_.vocab, spec_.hidden, "vocab, D");
+  weights_.head =
+      spec_.tie_word_embeddings && !spec_.grouped.has_value()
+          ? weights_.embed
+          : projection(root_ + std::string(names::kHead), plan_.head, spec_.vocab, spec_.hidden, "vocab, D");
+  if (!error_ && spec_.tie_word_embeddings && spec_.grouped.has_value()) taken_.back().elements = 0;  // the table's
   for (std::size_t layer = 0; layer < spec_.layers.size() && !error_; ++layer) {
     weights_.layers.push_back(load_layer(root_ + names::layer_prefix(static_cast<int>(layer)), spec_.layers[layer]));
   }
@@ -151,10 +187,10 @@ GqaWeights Loader::load_gqa(const std::string& prefix) {
   const GqaGeometry& g = spec_.gqa;
   const auto name = [&](std::string_view part) { return prefix + std::string(part); };
   GqaWeights gqa;
-  gqa.q_proj = matrix(name(names::kQ), g.query_width(), spec_.hidden, "H*d, D");
-  gqa.k_proj = matrix(name(names::kK), g.kv_width(), spec_.hidden, "kv heads*d, D");
-  gqa.v_proj = matrix(name(names::kV), g.kv_width(), spec_.hidden, "kv heads*d, D");
-  gqa.o_proj = matrix(name(names::kO), spec_.hidden, g.query_width(), "D, H*d");
+  gqa.q_proj = attention(name(names::kQ), g.query_width(), spec_.hidden, "H*d, D");
+  gqa.k_proj = attention(name(names::kK), g.kv_width(), spec_.hidden, "kv heads*d, D");
+  gqa.v_proj = attention(name(names::kV), g.kv_width(), spec_.hidden, "kv heads*d, D");
+  gqa.o_proj = attention(name(names::kO), spec_.hidden, g.query_width(), "D, H*d");
   if (spec_.qk_norm) {
     gqa.q_norm = vector(name(names::kQNorm), g.head_dim, "d");
     gqa.k_norm = vector(name(names::kKNorm), g.head_dim, "d");
@@ -174,15 +210,15 @@ MlaWeights Loader::load_mla(const std::string& prefix) {
   const std::int64_t query_rows = std::int64_t{g.heads} * g.key_width();
   MlaWeights mla;
   if (spec_.q_lora_rank == 0) {
-    mla.q_proj = matrix(name(names::kQ), query_rows, spec_.hidden, "H*(n+p), D");
+    mla.q_proj = attention(name(names::kQ), query_rows, spec_.hidden, "H*(n+p), D");
   } else {
-    mla.q_a = matrix(name(names::kQA), spec_.q_lora_rank, spec_.hidden, "rq, D");
+    mla.q_a = attention(name(names::kQA), spec_.q_lora_rank, spec_.hidden, "rq, D");
     mla.q_a_norm = vector(name(names::kQANorm), spec_.q_lora_rank, "rq");
-    mla.q_b = matrix(name(names::kQB), query_rows, spec_.q_lora_rank, "H*(n+p), rq");
+    mla.q_b = attention(name(names::kQB), query_rows, spec_.q_lora_rank, "H*(n+p), rq");
   }
-  mla.kv_a = matrix(name(names::kKvA), g.latent_width(), spec_.hidden, "r+p, D");
+  mla.kv_a = attention(name(names::kKvA), g.latent_width(), spec_.hidden, "r+p, D");
   mla.kv_a_norm = vector(name(names::kKvANorm), g.r, "r");
-  mla.o_proj = matrix(name(names::kO), spec_.hidden, std::int64_t{g.heads} * g.v, "D, H*v");
+  mla.o_proj = attention(name(names::kO), spec_.hidden, std::int64_t{g.heads} * g.v, "D, H*v");
   if (spec_.bias.inputs) {
     if (spec_.q_lora_rank > 0) mla.q_a_bias = vector(name(names::kQABias), spec_.q_lora_rank, "rq");
     mla.kv_a_bias = vector(name(names::kKvABias), g.latent_width(), "r+p");
@@ -212,10 +248,11 @@ MlaWeights Loader::load_mla(const std::string& prefix) {
 }
 
 ExpertWeights Loader::load_block(const std::string& prefix, std::int64_t width) {
-  ExpertWeights block{.gate = matrix(prefix + ".gate_proj.weight", width, spec_.hidden, "I, D"),
-                      .up = matrix(prefix + ".up_proj.weight", width, spec_.hidden, "I, D"),
-                      .down = matrix(prefix + ".down_proj.weight", spec_.hidden, width, "D, I")};
-  if (!error_ && block.gate.dtype != block.up.dtype) {  // one pass reads both, so they are of one type
+  ExpertWeights block{.gate = ffn(prefix + std::string(names::kGate), width, spec_.hidden, "I, D"),
+                      .up = ffn(prefix + std::string(names::kUp), width, spec_.hidden, "I, D"),
+                      .down = ffn(prefix + std::string(names::kDown), spec_.hidden, width, "D, I")};
+  // One pass reads both, so they are of one type.
+  if (!error_ && purpose_ == LoadFor::kCompute && block.gate.dtype != block.up.dtype) {
     if (block.gate.dtype == DType::kBf16) block.gate = widened(block.gate);
     if (block.up.dtype == DType::kBf16) block.up = widened(block.up);
   }
@@ -224,7 +261,7 @@ ExpertWeights Loader::load_block(const std::string& prefix, std::int64_t width) 
 
 /// A layer whose weights are of the other kind than the configuration says is the configuration's fault.
 void Loader::blame_layer_kind(const std::string& prefix, FfnKind kind) {
-  const std::string dense = prefix + std::string(names::kDense) + ".gate_proj.weight";
+  const std::string dense = prefix + std::string(names::kDense) + std::string(names::kGate);
   const std::string router = prefix + std::string(names::kRouter);
   const bool dense_said = kind == FfnKind::kDense;
   const std::string& there = dense_said ? router : dense;
@@ -281,8 +318,8 @@ std::vector<ExpertWeights> Loader::load_experts(const std::string& prefix) {
   const TensorView* gate_up = take(fused, gate_up_shape, "E, 2I, D");
   const TensorView* down = take(prefix + std::string(names::kFusedDown), down_shape, "E, D, I");
   if (gate_up == nullptr || down == nullptr) return experts;
-  const ConstMatRef gate_up_rows = view(*gate_up, spec_.experts * 2 * width, spec_.hidden);
-  const ConstMatRef down_rows = view(*down, std::int64_t{spec_.experts} * spec_.hidden, width);
+  const ConstMatRef gate_up_rows = replaced(*gate_up, spec_.experts * 2 * width, spec_.hidden);
+  const ConstMatRef down_rows = replaced(*down, std::int64_t{spec_.experts} * spec_.hidden, width);
   for (std::int64_t e = 0; e < spec_.experts; ++e) {
     experts.push_back({.gate = gate_up_rows.rows_from(e * 2 * width, width),
                        .up = gate_up_rows.rows_from(e * 2 * width + width, width),
@@ -317,7 +354,7 @@ void Loader::load_mtp() {
     weights_.report.mtp_incomplete = true;
     dropped_layers_[layer] = reason;
     for (std::size_t i = taken_before; i < taken_.size(); ++i) {
-      used_[static_cast<std::size_t>(taken_[i] - weights_.checkpoint.tensors().data())] = false;
+      used_[static_cast<std::size_t>(taken_[i].tensor - weights_.checkpoint.tensors().data())] = false;
     }
     taken_.resize(taken_before);
     weights_.copies.resize(copies_before);
@@ -331,24 +368,35 @@ MtpWeights Loader::load_mtp_layer(int layer) {
   const auto name = [&](std::string_view part) { return prefix + std::string(part); };
   return {.enorm = vector(name(names::kMtpEmbeddingNorm), spec_.hidden, "D"),
           .hnorm = vector(name(names::kMtpHiddenNorm), spec_.hidden, "D"),
-          .eh_proj = matrix(name(names::kMtpProjection), spec_.hidden, std::int64_t{2} * spec_.hidden, "D, 2D"),
+          .eh_proj = ffn(name(names::kMtpProjection), spec_.hidden, std::int64_t{2} * spec_.hidden, "D, 2D"),
           .embed = has(name(names::kMtpEmbed)) ? matrix(name(names::kMtpEmbed), spec_.vocab, spec_.hidden, "vocab, D")
                                                : weights_.embed,
           .norm = has(name(names::kMtpNorm)) ? vector(name(names::kMtpNorm), spec_.hidden, "D") : weights_.norm,
-          .head = has(name(names::kMtpHead)) ? matrix(name(names::kMtpHead), spec_.vocab, spec_.hidden, "vocab, D")
-                                             : weights_.head,
+          .head = has(name(names::kMtpHead))
+                      ? projection(name(names::kMtpHead), plan_.head, spec_.vocab, spec_.hidden, "vocab, D")
+                      : weights_.head,
           .layer = load_layer(prefix, spec_.nextn_kind)};
 }
 
-const TensorView* Loader::take(const std::string& name, std::span<const std::int64_t> shape, std::string_view axes) {
+/// Nothing, with the error, where there is no such tensor.
+const TensorView* Loader::find(const std::string& name, std::string_view expected) {
   if (error_) return nullptr;
   const TensorView* tensor = weights_.checkpoint.find(name);
-  if (tensor == nullptr) {
-    missing_ = name;
-    error_ = fail(ErrorKind::kNotFound, "[load] tensor \"{}\": missing, expected {} ({}); folder {}", name,
-                  shape_text(shape), axes, weights_.checkpoint.directory());
-    return nullptr;
-  }
+  if (tensor != nullptr) return tensor;
+  missing_ = name;
+  error_ = fail(ErrorKind::kNotFound, "[load] tensor \"{}\": missing, expected {}; folder {}", name, expected,
+                weights_.checkpoint.directory());
+  return nullptr;
+}
+
+void Loader::mark_used(const TensorView& tensor, std::int64_t elements, bool scanned) {
+  used_[static_cast<std::size_t>(&tensor - weights_.checkpoint.tensors().data())] = true;
+  taken_.push_back({&tensor, elements, scanned});
+}
+
+const TensorView* Loader::take(const std::string& name, std::span<const std::int64_t> shape, std::string_view axes) {
+  const TensorView* tensor = find(name, fmt::format("{} ({})", shape_text(shape), axes));
+  if (tensor == nullptr) return nullptr;
   if (!is_float(tensor->dtype)) {
     error_ = fail(ErrorKind::kUnsupported, "[load] tensor \"{}\": dtype {}, expected F32, BF16, F16 or F64; file {}",
                   name, dtype_name(tensor->dtype), tensor->file);
@@ -361,15 +409,54 @@ const TensorView* Loader::take(const std::string& name, std::span<const std::int
         name, shape_text(tensor->shape), shape_text(shape), axes, tensor->file);
     return nullptr;
   }
-  used_[static_cast<std::size_t>(tensor - weights_.checkpoint.tensors().data())] = true;
-  taken_.push_back(tensor);
+  mark_used(*tensor, static_cast<std::int64_t>(tensor->bytes / dtype_bytes(tensor->dtype)), true);
   return tensor;
 }
 
 ConstMatRef Loader::matrix(const std::string& name, std::int64_t rows, std::int64_t cols, std::string_view axes) {
   const std::int64_t shape[] = {rows, cols};
   const TensorView* tensor = take(name, shape, axes);
-  return tensor == nullptr ? ConstMatRef{} : view(*tensor, rows, cols);
+  if (tensor == nullptr) return {};
+  taken_.back().scanned = !spec_.grouped.has_value();
+  return view(*tensor, rows, cols);
+}
+
+ConstMatRef Loader::projection(const std::string& name, DType grouped, std::int64_t rows, std::int64_t cols,
+                               std::string_view axes) {
+  if (spec_.grouped.has_value()) return grouped_matrix(name, grouped, rows, cols, axes);
+  const std::int64_t shape[] = {rows, cols};
+  const TensorView* tensor = take(name, shape, axes);
+  return tensor == nullptr ? ConstMatRef{} : replaced(*tensor, rows, cols);
+}
+
+/// Panels as latte quantize writes them.
+ConstMatRef Loader::grouped_matrix(const std::string& name, DType dtype, std::int64_t rows, std::int64_t cols,
+                                   std::string_view axes) {
+  const std::int64_t shape[] = {panel_count(rows), panel_bytes(dtype, cols)};
+  const std::string what = fmt::format("{} of [{}, {}] ({})", dtype_name(dtype), rows, cols, axes);
+  const TensorView* tensor = find(name, what);
+  if (tensor == nullptr) return {};
+  if (tensor->dtype != DType::kU8) {
+    error_ = fail(ErrorKind::kInvalidInput,
+                  "[load] tensor \"{}\": dtype {}, expected U8, the panels of {} that config.json promises: run latte "
+                  "quantize again; file {}",
+                  name, dtype_name(tensor->dtype), what, tensor->file);
+  } else if (!std::equal(std::begin(shape), std::end(shape), tensor->shape.begin(), tensor->shape.end())) {
+    error_ =
+        fail(ErrorKind::kInvalidInput,
+             "[load] tensor \"{}\": {} bytes as {}, expected {} bytes as {} for {}: config.json and weights do not "
+             "belong together, run latte quantize again; file {}",
+             name, tensor->bytes, shape_text(tensor->shape), matrix_bytes(dtype, rows, cols), shape_text(shape), what,
+             tensor->file);
+  } else if (reinterpret_cast<std::uintptr_t>(tensor->data) % kCacheLine != 0) {
+    error_ = fail(ErrorKind::kInvalidInput,
+                  "[load] tensor \"{}\": its data starts {} bytes behind a cache line, expected none: another program "
+                  "wrote the file, run latte quantize again; file {}",
+                  name, reinterpret_cast<std::uintptr_t>(tensor->data) % kCacheLine, tensor->file);
+  }
+  if (error_) return {};
+  mark_used(*tensor, rows * cols, false);
+  return {tensor->data, dtype, rows, cols, cols};
 }
 
 ConstMatRef Loader::float_matrix(const std::string& name, std::int64_t rows, std::int64_t cols, std::string_view axes) {
@@ -387,6 +474,12 @@ ConstMatRef Loader::vector(const std::string& name, std::int64_t size, std::stri
 ConstMatRef Loader::view(const TensorView& tensor, std::int64_t rows, std::int64_t cols) {
   const bool readable = tensor.dtype == DType::kF32 || tensor.dtype == DType::kBf16;
   if (!readable || !tensor.aligned) return copy(tensor, rows, cols);
+  return {tensor.data, tensor.dtype, rows, cols, cols};
+}
+
+/// What quantising replaces, should that follow, needs no form that steps can read.
+ConstMatRef Loader::replaced(const TensorView& tensor, std::int64_t rows, std::int64_t cols) {
+  if (purpose_ == LoadFor::kCompute) return view(tensor, rows, cols);
   return {tensor.data, tensor.dtype, rows, cols, cols};
 }
 
@@ -448,22 +541,24 @@ void Loader::write_report() {
   }
   std::map<DType, std::size_t> bytes_by_dtype;
   for (std::size_t i = 0; i < taken_.size(); ++i) {
-    const TensorView& tensor = *taken_[i];
+    const TensorView& tensor = *taken_[i].tensor;
     bytes_by_dtype[tensor.dtype] += tensor.bytes;
     report.bytes += static_cast<std::int64_t>(tensor.bytes);
-    (i < taken_main_ ? report.parameters : report.mtp_parameters) +=
-        static_cast<std::int64_t>(tensor.bytes / dtype_bytes(tensor.dtype));
+    if (tensor.dtype == DType::kU8) report.quantised_bytes += static_cast<std::int64_t>(tensor.bytes);
+    (i < taken_main_ ? report.parameters : report.mtp_parameters) += taken_[i].elements;
   }
   for (const std::vector<float>& floats : weights_.copies)
     report.copied_bytes += static_cast<std::int64_t>(floats.size() * sizeof(float));
   const auto by_bytes = [](const auto& a, const auto& b) { return a.second < b.second; };
-  report.stored_dtype = std::max_element(bytes_by_dtype.begin(), bytes_by_dtype.end(), by_bytes)->first;
+  report.stored_dtype = spec_.grouped.has_value()
+                            ? spec_.grouped->source_dtype
+                            : std::max_element(bytes_by_dtype.begin(), bytes_by_dtype.end(), by_bytes)->first;
 }
 
 }  // namespace
 
-Result<ModelWeights> load_weights(Checkpoint checkpoint, const WeightSpec& spec) {
-  return Loader(std::move(checkpoint), spec).run();
+Result<ModelWeights> load_weights(Checkpoint checkpoint, const WeightSpec& spec, LoadFor purpose) {
+  return Loader(std::move(checkpoint), spec, purpose).run();
 }
 
 }  // namespace latte

@@ -11,8 +11,8 @@
 
 namespace latte {
 
-// All matrices are [out, in], row-major, F32 or BF16 as the checkpoint stores them; norms, routers and router biases
-// are F32. A vector is a matrix of one row. What a model does not have is empty().
+// All matrices are [out, in], row-major, F32 or BF16 as the checkpoint stores them, or grouped (tensor/grouped.h);
+// norms, routers and router biases are F32. A vector is a matrix of one row. What a model does not have is empty().
 
 /// One MLA layer: either q_proj, or q_a, q_a_norm and q_b.
 struct MlaWeights {
@@ -80,14 +80,14 @@ struct LoadReport {
   bool mtp_present = false;
   std::string mtp_reason;             ///< "1 layer", or why there is none
   bool mtp_incomplete = false;        ///< a layer was left out because one of its tensors is missing
-  std::string layers_past;               ///< of a layer that the configuration has no place for: why; empty: none
+  std::string layers_past;            ///< of a layer that the configuration has no place for: why; empty: none
   bool tied_head_unused = false;      ///< the file holds a head that tie_word_embeddings makes unused
   std::int64_t parameters = 0;        ///< elements in use, MTP layers not counted
   std::int64_t mtp_parameters = 0;    ///< elements of MTP layers in use
   std::int64_t bytes = 0;             ///< of all tensors in use, as stored or as quantised
   std::int64_t copied_bytes = 0;      ///< held beside the map: norms, routers, converted and misaligned tensors
-  DType stored_dtype = DType::kBf16;  ///< what most bytes are stored in
-  std::int64_t quantised_bytes = 0;   ///< of matrices made at load; 0: all are read as they are stored
+  DType stored_dtype = DType::kBf16;  ///< what most bytes are stored in, or were before latte quantised them
+  std::int64_t quantised_bytes = 0;   ///< of grouped matrices, made at load or stored; 0: there are none
 };
 
 /// The weights of a model and the memory they live in. Move-only; views survive moves.
@@ -98,6 +98,7 @@ struct ModelWeights {
   std::vector<LayerWeights> layers;
   std::vector<MtpWeights> mtp;
   LoadReport report;
+  std::string name_root;  ///< before every tensor's name: "language_model." of a text model inside a larger one
 
   Checkpoint checkpoint;                   ///< owner of mapped tensors
   std::vector<std::vector<float>> copies;  ///< owner of converted ones

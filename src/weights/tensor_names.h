@@ -39,6 +39,10 @@ inline constexpr std::string_view kKNorm = "self_attn.k_norm.weight";
 
 inline constexpr std::string_view kDense = "mlp";
 inline constexpr std::string_view kShared = "mlp.shared_experts";
+// Of a block: "mlp", "mlp.shared_experts" or one expert.
+inline constexpr std::string_view kGate = ".gate_proj.weight";
+inline constexpr std::string_view kUp = ".up_proj.weight";
+inline constexpr std::string_view kDown = ".down_proj.weight";
 inline constexpr std::string_view kRouter = "mlp.gate.weight";
 inline constexpr std::string_view kRouterBias = "mlp.gate.e_score_correction_bias";
 inline constexpr std::string_view kFusedGateUp = "mlp.experts.gate_up_proj";  ///< [E, 2I, D], gate rows first

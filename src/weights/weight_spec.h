@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "plan/geometry.h"
+#include "weights/quantise_plan.h"
 
 namespace latte {
 
@@ -42,7 +44,8 @@ struct WeightSpec {
   int nextn_layers = 0;         ///< MTP layers that may be there; 0: none are loaded
   FfnKind nextn_kind = FfnKind::kDense;
   bool tie_word_embeddings = false;
-  double final_norm_scale = 1;  ///< multiplies the final norm's weights
+  double final_norm_scale = 1;                 ///< multiplies the final norm's weights
+  std::optional<GroupedStorage> grouped = {};  ///< latte quantised the checkpoint; the head is then a tensor of its own
 
   /// Values that one token caches in one layer.
   constexpr int cache_width() const {

@@ -196,5 +196,23 @@ TEST(WriteSafetensors, NamesAPathItCannotWrite) {
   EXPECT_NE(written.error().message.find("/nonexistent/m.safetensors: cannot open for writing"), std::string::npos);
 }
 
+TEST(SafetensorsHead, DataStartsWhereItIsAskedTo) {
+  std::vector<TensorSource> tensors;
+  for (int i = 0; i < 200; i += 20) {
+    tensors.push_back({std::string(static_cast<std::size_t>(i + 1), 'n'), DType::kU8, {2, i}, nullptr});
+    for (const std::size_t alignment : {8, 64, 4096}) {
+      const std::string head = safetensors_head(tensors, alignment, {{"key", "value"}});
+      EXPECT_EQ(head.size() % alignment, 0u);
+      std::size_t data = 0;
+      for (const TensorSource& tensor : tensors) data += tensor.bytes();
+      const std::string file = head + std::string(data, 'x');
+      const Result<SafetensorsTable> table = parse(file);
+      ASSERT_TRUE(table.ok()) << table.error().message;
+      EXPECT_EQ(table->tensors.size(), tensors.size());
+      EXPECT_EQ(table->tensors.front().offset, head.size());
+    }
+  }
+}
+
 }  // namespace
 }  // namespace latte

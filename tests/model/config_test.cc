@@ -293,6 +293,56 @@ TEST(ParseConfig, QuantisedCheckpointIsRefusedByMethod) {
             std::string::npos);
 }
 
+/// What latte quantize writes.
+Json own_quantisation() {
+  return {{"quant_method", "latte"},        {"version", 1},          {"group_layout", 1},
+          {"quantize", "q4:q8-attn"},       {"source_dtype", "F16"}, {"source_weights", std::string(32, 'a')},
+          {"weights", std::string(32, '7')}};
+}
+
+TEST(ParseConfig, OwnQuantisationIsRead) {
+  Json json = small();
+  EXPECT_FALSE(parse_config(json, "config.json")->quantised.has_value());
+  json["quantization_config"] = own_quantisation();
+  const Result<ModelConfig> config = parse_config(json, "config.json");
+  ASSERT_TRUE(config.ok()) << config.error().message;
+  ASSERT_TRUE(config->quantised.has_value());
+  EXPECT_EQ(config->quantised->word, "q4:q8-attn");
+  EXPECT_EQ(config->quantised->storage.plan, (QuantisePlan{DType::kQ8, DType::kQ4, DType::kQ8}));
+  EXPECT_EQ(config->quantised->storage.source_dtype, DType::kF16);
+  EXPECT_EQ(config->quantised->weights, std::string(32, '7'));
+  EXPECT_EQ(quantisation_json(*config->quantised), own_quantisation());
+  EXPECT_TRUE(weight_spec(*config).grouped.has_value());
+}
+
+TEST(ParseConfig, OwnQuantisationThatMakesNoSenseIsRefusedByKey) {
+  const auto refused_with = [](const char* key, const Json& value) {
+    Json changed = own_quantisation();
+    changed[key] = value;
+    return refusal_with("quantization_config", changed);
+  };
+  const std::string start = "config.json: key \"quantization_config.";
+  EXPECT_EQ(refused_with("group_layout", 2),
+            start +
+                "group_layout\": arrived 2, expected 1, which this build reads: run latte quantize on the original "
+                "model again");
+  EXPECT_EQ(refused_with("version", 2).find(start + "version\": arrived 2, expected 1, which this build reads"), 0u);
+  EXPECT_EQ(refused_with("quantize", "q5"), start + "quantize\": arrived \"q5\", expected q8, q4, q4:q8-attn");
+  EXPECT_EQ(refused_with("source_dtype", "Q4"),
+            start + "source_dtype\": arrived \"Q4\", expected F64, F32, F16 or BF16");
+  for (const Json& broken : {Json(nullptr), Json(-1), Json(1.5), Json("1"), Json::object(), Json(1e300)}) {
+    for (const char* key : {"version", "group_layout", "quantize", "source_dtype", "source_weights", "weights"})
+      EXPECT_EQ(refused_with(key, broken).find(start + key), 0u) << key << " " << broken;
+  }
+  for (const std::string& digits : {std::string(31, 'a'), std::string(33, 'a'), std::string(32, 'G'), std::string()})
+    EXPECT_EQ(refused_with("weights", digits).find(start + "weights\": arrived "), 0u) << digits;
+  Json short_one = own_quantisation();
+  short_one.erase("weights");
+  EXPECT_EQ(refusal_with("quantization_config", short_one).find(start + "weights\""), 0u);
+  EXPECT_NE(refusal_with("quantization_config", {{"quant_method", 7}}).find("arrived quant_method 7"),
+            std::string::npos);
+}
+
 TEST(ParseConfig, WhatTheFamilyDoesNotHaveIsRefusedByName) {
   EXPECT_EQ(refusal_with("hidden_act", "gelu"), "config.json: key \"hidden_act\": arrived \"gelu\", expected \"silu\"");
   EXPECT_EQ(refusal_with("topk_method", "greedy"),
