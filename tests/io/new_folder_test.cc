@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 int entries(const std::string& folder) { return static_cast<int>(std::distance(fs::directory_iterator(folder), {})); }
 
-NewFolder begun(const std::string& path) {
+NewFolder begun_folder(const std::string& path) {
   Result<NewFolder> folder = NewFolder::begin(path);
   if (!folder.ok()) ADD_FAILURE() << folder.error().message;
   return std::move(folder).value();
@@ -35,7 +35,7 @@ TEST(NewFolder, IsNotThereUntilCommitAndWholeAfterIt) {
   for (const std::string& name : {std::string("new"), std::string("slash/"), std::string("empty")}) {
     const std::string path = place.file(name);
     if (name == "empty") fs::create_directory(path);
-    NewFolder folder = begun(path);
+    NewFolder folder = begun_folder(path);
     ASSERT_TRUE(folder.copy_in(source, "copy").ok());
     EXPECT_FALSE(fs::exists(path + "/copy"));
     ASSERT_TRUE(folder.commit().ok());
@@ -50,7 +50,7 @@ TEST(NewFolder, WithoutCommitNothingIsLeft) {
   const TempFolder place;
   const std::string source = place.write("text", "content");
   {
-    const NewFolder folder = begun(place.file("new"));
+    const NewFolder folder = begun_folder(place.file("new"));
     ASSERT_TRUE(folder.copy_in(source, "copy").ok());
     EXPECT_EQ(entries(place.path()), 2);
   }
@@ -68,7 +68,7 @@ TEST(NewFolder, WhatIsThereIsNeverReplaced) {
   EXPECT_NE(refusal(""), "(begun)");
   fs::create_symlink(place.file("nowhere"), place.file("link"));
   EXPECT_NE(refusal(place.file("link")).find("leads nowhere"), std::string::npos);
-  NewFolder late = begun(place.file("late"));
+  NewFolder late = begun_folder(place.file("late"));
   fs::create_directory(place.file("late"));
   place.write("late/file", "x");
   const Status lost = late.commit();
@@ -89,16 +89,16 @@ TEST(NewFolder, LeftoversOfTheDeadGoAndThoseOfTheLivingStay) {
   ASSERT_TRUE(WIFSIGNALED(status));
   ASSERT_EQ(entries(place.path()), 1) << "the dead one's folder";
   fs::create_directory(place.file("new.latte-tmp-0123"));  // not such a name
-  NewFolder living = begun(path);
+  NewFolder living = begun_folder(path);
   EXPECT_EQ(entries(place.path()), 2);
-  NewFolder other = begun(path);
+  NewFolder other = begun_folder(path);
   EXPECT_EQ(entries(place.path()), 3);
   ASSERT_TRUE(living.commit().ok());
 }
 
 TEST(NewFolder, RoomIsAskedForBeforehand) {
   const TempFolder place;
-  const NewFolder folder = begun(place.file("new"));
+  const NewFolder folder = begun_folder(place.file("new"));
   EXPECT_TRUE(folder.check_room(1).ok());
   const Status none = folder.check_room(std::uint64_t{1} << 62);
   ASSERT_FALSE(none.ok());
