@@ -62,6 +62,7 @@ Status Checkpoint::add_file(const std::string& path) {
     const bool aligned = reinterpret_cast<std::uintptr_t>(data) % dtype_bytes(info.dtype) == 0;
     tensors_.push_back({std::move(info.name), info.dtype, std::move(info.shape), data, info.bytes, aligned, path});
   }
+  file->ask_for_huge_pages();
   files_.push_back(*std::move(file));
   return {};
 }

@@ -55,6 +55,10 @@ FileMap& FileMap::operator=(FileMap&& other) noexcept {
   return *this;
 }
 
+void FileMap::ask_for_huge_pages() const {
+  if (data_ != nullptr) (void)::madvise(const_cast<std::byte*>(data_), size_, MADV_HUGEPAGE);
+}
+
 FileMap::~FileMap() {
   if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
 }

@@ -56,33 +56,49 @@ CodedGroup code_q8(std::span<const float> x) {
   return group;
 }
 
-/// What a scale 1 / inverse explains of x when its codes are rounded to: (sum x q)^2 / sum q^2, the larger the less
-/// squared error the best scale of these codes leaves.
-struct Fit {
-  float explained = 0;
-  float scale = 0;
-};
-Fit fit_q4(std::span<const float> x, float inverse) {
-  float product = 0, square = 0;
-  for (const float value : x) {
-    const float code = nearest_code(value, inverse, -8, 7);
-    product += value * code;
-    square += code * code;
+/// Scales that are tried for a group of Q4, 1 over each of `inverse`, side by side: what a scale explains of x when its
+/// codes are rounded to is (sum x q)^2 / sum q^2, the larger the less squared error the best scale of these codes
+/// leaves.
+struct Q4Trials {
+  static constexpr int kSteps = 9;
+  static constexpr int kCount = 2 * kSteps + 1;
+  static constexpr int kPadded = 20;  ///< whole vectors
+
+  float inverse[kPadded] = {};
+  float product[kPadded] = {};
+  float square[kPadded] = {};
+
+  void add(float value) {
+    for (int t = 0; t < kPadded; ++t) {
+      const float code = nearest_code(value, inverse[t], -8, 7);
+      product[t] += value * code;
+      square[t] += code * code;
+    }
   }
-  return square > 0 ? Fit{product * product / square, product / square} : Fit{};
-}
+  /// The best scale of the codes of the best trial; of equal ones the first.
+  float best_scale() const {
+    float most = 0, scale = 0;
+    for (int t = 0; t < kCount; ++t) {
+      if (square[t] <= 0) continue;
+      const float explained = product[t] * product[t] / square[t];
+      if (explained <= most) continue;
+      most = explained;
+      scale = product[t] / square[t];
+    }
+    return scale;
+  }
+};
 
 CodedGroup code_q4(std::span<const float> x) {
   CodedGroup group;
   const auto largest = std::max_element(x.begin(), x.end(), [](float a, float b) { return std::abs(a) < std::abs(b); });
   if (largest == x.end() || std::abs(*largest) < kLeastMagnitude) return group;
   // The largest value takes the code with the longer side; scales that clip it or leave room are tried as well.
-  Fit best;
-  for (int step = -9; step <= 9; ++step) {
-    const Fit fit = fit_q4(x, -(8 + 0.2f * static_cast<float>(step)) / *largest);
-    if (fit.explained > best.explained) best = fit;
-  }
-  group.scale = to_bf16(best.scale);
+  Q4Trials trials;
+  for (int t = 0; t < Q4Trials::kCount; ++t)
+    trials.inverse[t] = -(8 + 0.2f * static_cast<float>(t - Q4Trials::kSteps)) / *largest;
+  for (const float value : x) trials.add(value);
+  group.scale = to_bf16(trials.best_scale());
   const float inverse = 1 / to_float(group.scale);
   for (std::size_t i = 0; i < x.size(); ++i)
     group.codes[i] = static_cast<std::int8_t>(nearest_code(x[i], inverse, -8, 7));

@@ -11,7 +11,8 @@
 namespace latte {
 namespace {
 
-constexpr std::int64_t kRunBytes = std::int64_t{8} << 20;
+constexpr std::int64_t kRunBytes = std::int64_t{1} << 20;
+constexpr std::int64_t kLeastPanelsOfAThread = 2;
 
 /// Bytes of stored values; `rows` of the matrix.
 std::int64_t stored_bytes(ConstMatRef m, std::int64_t rows) {
@@ -50,10 +51,10 @@ void read_row(ConstMatRef m, std::int64_t row, float* to) {
 
 }  // namespace
 
-std::vector<PanelRun> PanelQuantiser::runs_of(const QuantisedMatrix& matrix) {
+std::vector<PanelRun> PanelQuantiser::runs_of(const QuantisedMatrix& matrix) const {
   const std::int64_t panels = panel_count(matrix.from.rows);
   const std::int64_t panel_bytes = std::max<std::int64_t>(1, stored_bytes(matrix.from, kPanelOutputs));
-  const std::int64_t most = std::max<std::int64_t>(1, kRunBytes / panel_bytes);
+  const std::int64_t most = std::max(kLeastPanelsOfAThread * pool_.threads(), kRunBytes / panel_bytes);
   std::vector<PanelRun> runs;
   for (std::int64_t first = 0; first < panels; first += most) runs.push_back({first, std::min(most, panels - first)});
   return runs;

@@ -21,8 +21,9 @@ class PanelQuantiser {
   /// The pool outlives this object.
   explicit PanelQuantiser(ThreadPool& pool) : pool_(pool), rows_(static_cast<std::size_t>(pool.threads())) {}
 
-  /// A matrix as runs of at most some 8 MiB of stored values, so that not all of them are in memory at once.
-  static std::vector<PanelRun> runs_of(const QuantisedMatrix& matrix);
+  /// A matrix as runs of some MiB of stored values, so that not all of them are in memory at once; each run has work
+  /// for every thread.
+  std::vector<PanelRun> runs_of(const QuantisedMatrix& matrix) const;
   /// Bytes of a run's panels.
   static std::size_t bytes_of(const QuantisedMatrix& matrix, const PanelRun& run);
   /// Writes bytes_of() bytes to `out`.

@@ -56,7 +56,7 @@ Status quantise_weights(ModelWeights& weights, const QuantisePlan& plan, int thr
   for (QuantisedMatrix& matrix : matrices) {
     const ConstMatRef made{out, matrix.type, matrix.from.rows, matrix.from.cols, matrix.from.cols};
     const bool gives_back = matrix.from.data != weights.embed.data && weights.checkpoint.is_mapped(matrix.from.data);
-    for (const PanelRun& run : PanelQuantiser::runs_of(matrix)) {
+    for (const PanelRun& run : quantiser.runs_of(matrix)) {
       quantiser.make(matrix, run, out);
       if (gives_back) PanelQuantiser::give_back(matrix, run);
       out += PanelQuantiser::bytes_of(matrix, run);

@@ -128,7 +128,7 @@ Status ShardWriter::write(std::span<const Entry> entries, const std::string& pat
 }
 
 Status ShardWriter::write_matrix(const QuantisedMatrix& matrix, FileReplacement& file) {
-  for (const PanelRun& run : PanelQuantiser::runs_of(matrix)) {
+  for (const PanelRun& run : quantiser_.runs_of(matrix)) {
     panels_.resize(PanelQuantiser::bytes_of(matrix, run));
     quantiser_.make(matrix, run, panels_.data());
     if (weights_.checkpoint.is_mapped(matrix.from.data)) PanelQuantiser::give_back(matrix, run);
