@@ -4,6 +4,7 @@
 
 #include "run_program.h"
 #include "support/temp_folder.h"
+#include "support/test_model.h"
 
 namespace latte::test {
 namespace {
@@ -58,6 +59,32 @@ TEST(QuantizeCommand, TextTellsWhatWasWritten) {
   for (const char* part : {"Q4 ", "Q8 ", "F32", "q4:q8-attn of "})
     EXPECT_NE(written.out.find(part), std::string::npos) << written.out;
   EXPECT_NE(written.err.find(" of 1 MB"), std::string::npos) << written.err;
+}
+
+TEST(QuantizeCommand, AnInterruptLeavesAllOrNothing) {
+  const auto model = testing::model_folder("latte-tiny");
+  if (!model.has_value()) GTEST_SKIP() << "no latte-tiny";
+  const TempFolder place;
+  for (const int after_ms : {10, 60, 150, 300}) {
+    const std::string folder = place.file("q4");
+    const Outcome outcome = run_latte({"quantize", "-m", *model, "-o", folder, "--quantize", "q4"},
+                                      {.environment = {}, .close_stdout = false, .interrupt_after_ms = after_ms});
+    if (outcome.exit_code == 0) {  // it was faster
+      EXPECT_EQ(run_latte({"plan", "-m", folder}).exit_code, 0);
+      std::filesystem::remove_all(folder);
+    } else {
+      EXPECT_EQ(outcome.exit_code, 130) << outcome.err;
+    }
+    EXPECT_EQ(entries(place), 0);
+  }
+}
+
+TEST(QuantizeCommand, QuantisingAtLoadThatTakesNoTimeIsQuiet) {
+  const Outcome outcome = run_latte(
+      {"generate", "-m", family_model(), "--ids", "1,2", "-n", "1", "-t", "1", "--quantize", "q4", "--progress"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("loading: weights"), std::string::npos) << outcome.err;
+  EXPECT_EQ(outcome.err.find("weights to q4"), std::string::npos) << outcome.err;
 }
 
 TEST(QuantizeCommand, WhatIsMissingOrUnknownIsUsage) {

@@ -1,8 +1,11 @@
 #include "io/file_map.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
+#include <cstdio>
+#include <fstream>
 #include <utility>
 
 #include "support/temp_folder.h"
@@ -46,7 +49,6 @@ TEST(FileMap, FolderIsRefused) {
   EXPECT_NE(opened.error().message.find("not a regular file"), std::string::npos) << opened.error().message;
 }
 
-
 TEST(FileMap, APipeNobodyWritesIsRefusedAtOnce) {
   const test::TempFolder folder;
   const std::string path = folder.write("file", "") + "_pipe";
@@ -55,6 +57,32 @@ TEST(FileMap, APipeNobodyWritesIsRefusedAtOnce) {
   ASSERT_FALSE(opened.ok());
   EXPECT_NE(opened.error().message.find("a pipe or device, expected the file itself"), std::string::npos)
       << opened.error().message;
+}
+
+/// What the kernel says of the mapping that an address lies in: "rd mr mw me hg", or nothing.
+std::string flags_of(const void* address) {
+  std::ifstream maps("/proc/self/smaps");
+  bool inside = false;
+  for (std::string line; std::getline(maps, line);) {
+    unsigned long long begin = 0, end = 0;
+    if (std::sscanf(line.c_str(), "%llx-%llx ", &begin, &end) == 2)
+      inside = begin <= reinterpret_cast<std::uintptr_t>(address) && reinterpret_cast<std::uintptr_t>(address) < end;
+    if (inside && line.starts_with("VmFlags:")) return line;
+  }
+  return {};
+}
+
+TEST(FileMap, HugePagesAreAskedForAndNothingElseChanges) {
+  const test::TempFolder folder;
+  const Result<FileMap> map = FileMap::open(folder.write("weights", std::string(3 << 20, 'w')));
+  ASSERT_TRUE(map.ok());
+  map->ask_for_huge_pages();
+  EXPECT_EQ(static_cast<char>(map->bytes()[2 << 20]), 'w');
+  FileMap::open(folder.write("empty", ""))->ask_for_huge_pages();
+  const std::string flags = flags_of(map->bytes().data());
+  if (madvise(const_cast<std::byte*>(map->bytes().data()), map->bytes().size(), MADV_HUGEPAGE) != 0 || flags.empty())
+    GTEST_SKIP() << "this kernel has no huge pages for files, or does not show them";
+  EXPECT_NE(flags.find(" hg"), std::string::npos) << flags;
 }
 
 }  // namespace
