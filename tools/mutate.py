@@ -48,6 +48,7 @@ ORDER = {
     "backend": ["backend", "device", "attention", "model"],
     "model": ["model", "decode", "api"],
     "weights": ["weights", "model", "decode"],
+    "tensor": ["tensor", "kv", "device", "model"],
     "base": ["base", "decode"],
     "text": ["text", "api"],
     "api": ["api", "cli"],

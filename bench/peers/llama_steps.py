@@ -14,6 +14,7 @@ import llama_cpp
 
 PROMPT_ROWS = 512
 MOST_VERIFY_ROWS = 16
+GGML_TYPE_F16 = 1
 quiet = llama_cpp.llama_log_callback(lambda level, text, user: None)
 
 
@@ -28,7 +29,7 @@ class Steps:
         options.n_ctx, options.n_batch, options.n_ubatch = context, PROMPT_ROWS, PROMPT_ROWS
         options.n_threads = options.n_threads_batch = threads
         options.flash_attn_type = 1
-        options.type_k = options.type_v = llama_cpp.GGML_TYPE_BF16
+        options.type_k = options.type_v = GGML_TYPE_F16
         self.context = llama_cpp.llama_init_from_model(self.model, options) if self.model else None
         if not self.context:
             sys.exit(f"error: llama.cpp cannot open {path}")

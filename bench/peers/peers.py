@@ -7,7 +7,8 @@
 A step is one forward pass of L rows whose logits are all wanted, behind a cache of T rows: what a verify step is. Prompts
 are steps of 512 rows whose last logits are wanted. Each round measures latte, then llama.cpp, cell by cell; the medians of
 all rounds and their ratio are printed. Both hold attention and feed-forward matrices in 4.5 bits a weight and the head in
-8.5; what expands the latent is bf16 in latte and Q8_0 in llama.cpp. llama.cpp's cache is bf16 too, its flash attention on.
+8.5; what expands the latent is bf16 in latte and Q8_0 in llama.cpp. Rows of the cache are 16 bits wide, bf16 in
+latte and f16, its default, in llama.cpp, whose flash attention is on.
 On a machine with AMX build llama.cpp without it, where its AMX code aborts on latent attention:
   CMAKE_ARGS="-DGGML_NATIVE=OFF -DGGML_AVX2=ON -DGGML_FMA=ON -DGGML_F16C=ON -DGGML_BMI2=ON -DGGML_AVX512=ON
   -DGGML_AVX512_VNNI=ON -DGGML_AVX512_VBMI=ON -DGGML_AVX512_BF16=ON"
