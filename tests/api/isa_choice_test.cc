@@ -44,7 +44,7 @@ class IsaChoice : public ::testing::Test {
   int measured_ = 0;
 };
 
-constexpr IsaRequest kAuto{.isa = "auto", .device = "auto", .threads = 2};
+const IsaRequest kAuto{.isa = "auto", .device = "auto", .threads = 2};
 
 TEST_F(IsaChoice, IsMeasuredOnceAndThenRead) {
   int told = 0;
