@@ -108,7 +108,8 @@ int run_doctor(const Arguments& arguments) {
       examine_machine({.isa = arguments.text_or("--isa", "auto"),
                        .threads = static_cast<int>(arguments.integer("--threads").value_or(0))});
   if (!report.ok()) return failed(report.error());
-  if (report->busy) warn_busy(report->load_average, report->threads, "the speeds below are too low");
+  if (report->busy)
+    warn_busy(report->load_average, report->threads, "the speeds of memory and products below are too low");
   return finish_with(arguments.flag("--json") ? doctor_json(*report) : doctor_text(*report));
 }
 

@@ -170,7 +170,7 @@ constexpr std::array kOptions = {
                "what to compute in (auto: f32 for an f32 checkpoint, else bf16)", kMeasured},
     OptionSpec{"--quantize", "", kChoice, "none|q8|q4|q4:q8-attn",
                "what matrices become at load: groups of 8 or 4 bits (default none); a folder that latte quantize wrote "
-               "needs no word, and takes no other than its own",
+               "needs no word (none is no word), and takes no other than its own",
                kOpens},
     OptionSpec{"--quantize", "", kChoice, "q8|q4|q4:q8-attn",
                "what matrices become: groups of 8 or 4 bits, q4:q8-attn 4 with the attention in 8; the head is in 8",

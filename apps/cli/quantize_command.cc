@@ -51,8 +51,8 @@ std::string quantize_text(const QuantizeReport& report) {
 }
 
 void tell_of_files(const QuantizeReport& report) {
-  note(fmt::format("copied {}",
-                   report.copied.empty() ? "no other file" : fmt::format("{}", fmt::join(report.copied, ", "))));
+  note(report.copied.empty() ? "no tokenizer, template or licence was there to be copied"
+                             : fmt::format("copied {}", fmt::join(report.copied, ", ")));
   if (report.left_out.empty()) return;
   note(fmt::format("left out {} tensors that no step reads, the first {}: {}", report.left_out.size(),
                    report.left_out.front().name, report.left_out.front().reason));
