@@ -7,7 +7,6 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +15,7 @@
 #include "latte/report.h"
 #include "latte/session.h"
 #include "latte/tune.h"
+#include "own_cache_home.h"
 #include "plan/choose_form.h"
 #include "support/temp_folder.h"
 
@@ -46,23 +46,8 @@ Result<std::unique_ptr<Backend>> open_cpu() {
   return open_backend(options);
 }
 
-/// A cache directory of the test's own.
-class Calibrated : public ::testing::Test {
+class Calibrated : public OwnCacheHome {
  protected:
-  void SetUp() override {
-    const char* old = std::getenv("XDG_CACHE_HOME");
-    if (old != nullptr) old_ = old;
-    use(folder_.path());
-  }
-  void TearDown() override {
-    if (old_.has_value()) {
-      use(*old_);
-    } else {
-      unsetenv("XDG_CACHE_HOME");
-    }
-  }
-
-  static void use(const std::string& folder) { setenv("XDG_CACHE_HOME", folder.c_str(), 1); }
   int files() const {
     const fs::path folder = fs::path(folder_.path()) / "latte";
     return fs::exists(folder) ? static_cast<int>(std::distance(fs::directory_iterator(folder), {})) : 0;
@@ -80,9 +65,6 @@ class Calibrated : public ::testing::Test {
     const MlaGeometry g{.heads = 3, .r = 32, .p = 16, .n = 24, .v = 20};
     return profile_key((*backend)->info(), g, {.cache = DType::kF32, .weights = DType::kF32});
   }
-
-  TempFolder folder_;
-  std::optional<std::string> old_;
 };
 
 using ProfileFile = Calibrated;

@@ -2,34 +2,18 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <optional>
 #include <string>
 
-#include "support/temp_folder.h"
+#include "own_cache_home.h"
 
 namespace latte::test {
 namespace {
 
-/// A machine made up, whose bf16 instruction is slower than f32, and a cache directory of the test's own.
-class IsaChoice : public ::testing::Test {
+/// A machine made up, whose bf16 instruction is slower than f32.
+class IsaChoice : public OwnCacheHome {
  protected:
-  void SetUp() override {
-    const char* old = std::getenv("XDG_CACHE_HOME");
-    if (old != nullptr) old_ = old;
-    use(folder_.path());
-  }
-  void TearDown() override {
-    if (old_.has_value()) {
-      use(*old_);
-    } else {
-      unsetenv("XDG_CACHE_HOME");
-    }
-  }
-  static void use(const std::string& folder) { setenv("XDG_CACHE_HOME", folder.c_str(), 1); }
-
   IsaMachine machine(double pairs) {
     return {{"scalar", "avx2", "avx512", "avx512_vnni", "avx512_bf16"}, [this, pairs](int) {
               ++measured_;
@@ -39,8 +23,6 @@ class IsaChoice : public ::testing::Test {
   }
   bool nothing_stored() const { return !std::filesystem::exists(folder_.path() + "/latte"); }
 
-  TempFolder folder_;
-  std::optional<std::string> old_;
   int measured_ = 0;
 };
 
