@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <histedit.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -21,6 +22,13 @@ constexpr std::string_view kQuotes = "\"\"\"";
 constexpr const char* kFirstPrompt = "> ";
 constexpr const char* kNextPrompt = ". ";
 constexpr int kHistoryLines = 1000;
+constexpr char kEndOfFile = '\x04';  // Ctrl-D
+
+/// Bytes that wait on the terminal to be read.
+int waiting_bytes() {
+  int count = 0;
+  return ioctl(STDIN_FILENO, FIONREAD, &count) == 0 ? count : 0;
+}
 
 }  // namespace
 
@@ -31,6 +39,8 @@ struct LineReader::Editor {
   std::string prompt;
   const GracefulInterrupt* interrupt = nullptr;  ///< while a line is read
   bool interrupted = false;
+  bool line_begun = false;
+  int typed_ahead = 0;  ///< bytes that came before the terminal gave characters one by one
 
   Editor() = default;
   Editor(const Editor&) = delete;
@@ -51,6 +61,7 @@ struct LineReader::Editor {
   /// One character for libedit: 1, 0 at the end, -1 when the user interrupts.
   static int next_character(EditLine* edited, wchar_t* out) {
     Editor& self = of(edited);
+    if (!std::exchange(self.line_begun, true)) self.typed_ahead = waiting_bytes();
     std::mbstate_t state{};
     while (true) {
       pollfd input{STDIN_FILENO, POLLIN, 0};
@@ -65,6 +76,8 @@ struct LineReader::Editor {
       const ssize_t got = ::read(STDIN_FILENO, &byte, 1);
       if (got < 0 && errno == EINTR) continue;
       if (got <= 0) return 0;
+      // A terminal that reads whole lines keeps Ctrl-D as a null, which libedit would take for Ctrl-Space.
+      if (self.typed_ahead > 0 && self.typed_ahead-- > 0 && byte == 0) byte = kEndOfFile;
       const std::size_t whole = std::mbrtowc(out, &byte, 1, &state);
       if (whole == static_cast<std::size_t>(-2)) continue;
       if (whole == static_cast<std::size_t>(-1)) {
@@ -129,6 +142,7 @@ Input LineReader::read_line(std::string_view prompt, std::string& line) {
   const GracefulInterrupt interrupt(GracefulInterrupt::Second::kNothing);
   editor_->interrupt = &interrupt;
   editor_->interrupted = false;
+  editor_->line_begun = false;
   editor_->prompt = prompt;
   el_resize(editor_->line);
   int count = 0;

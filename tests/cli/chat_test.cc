@@ -190,11 +190,17 @@ class Terminal {
     return true;
   }
 
+  /// Waits for the end; a program that shows nothing for half a minute, or lives that long without its terminal, is
+  /// killed.
   int exit_code() {
     while (read_some()) {
     }
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(closed_ ? 30 : 0);
     int status = 0;
-    waitpid(child_, &status, 0);
+    while (waitpid(child_, &status, WNOHANG) == 0) {
+      if (std::chrono::steady_clock::now() > end) kill(child_, SIGKILL);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
     child_ = -1;
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
   }
@@ -207,7 +213,8 @@ class Terminal {
     if (poll(&input, 1, 30000) <= 0) return false;
     std::array<char, 4096> block{};
     const ssize_t got = read(terminal_, block.data(), block.size());
-    if (got <= 0) return false;
+    closed_ = got <= 0;
+    if (closed_) return false;
     seen_.append(block.data(), static_cast<std::size_t>(got));
     return true;
   }
@@ -215,6 +222,7 @@ class Terminal {
   int terminal_ = -1;
   pid_t child_ = -1;
   std::string seen_;
+  bool closed_ = false;
 };
 
 TEST_F(ChatCommand, InterruptStopsTheReplyAndKeepsTheSession) {
@@ -236,6 +244,16 @@ TEST_F(ChatCommand, InterruptStopsTheReplyAndKeepsTheSession) {
   ASSERT_TRUE(terminal.shows("> ")) << terminal.seen();
   terminal.type("\x04");
   EXPECT_EQ(terminal.exit_code(), 0) << terminal.seen();
+}
+
+TEST_F(ChatCommand, EndOfFileTypedDuringAReplyEndsAfterIt) {
+  Terminal terminal(words({"-n", "2000"}));
+  ASSERT_TRUE(terminal.shows("> ")) << terminal.seen();
+  terminal.type("hello\n");
+  ASSERT_TRUE(terminal.shows("hello\r\n")) << terminal.seen();
+  terminal.type("/stats\n\x04");
+  EXPECT_EQ(terminal.exit_code(), 0) << terminal.seen();
+  EXPECT_NE(terminal.seen().find("conversation: 2006 tokens"), std::string::npos) << terminal.seen();
 }
 
 TEST_F(ChatCommand, SecondInterruptInARowEndsWith130) {
