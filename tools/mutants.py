@@ -55,8 +55,15 @@ def digest(*parts):
 
 
 def mask(text):
-    """The text with comments, strings and directives blanked, length and lines kept."""
-    return HIDDEN.sub(lambda m: re.sub(r"[^\n]", " ", m.group()), text)
+    """The text with comments, directives and what stands in quotes blanked, length and lines kept."""
+
+    def blank(match):
+        hidden = match.group()
+        if hidden[-1] in "\"'":  # an expression may end in a literal: its last quote stays
+            return re.sub(r"[^\n]", " ", hidden[:-1]) + hidden[-1]
+        return re.sub(r"[^\n]", " ", hidden)
+
+    return HIDDEN.sub(blank, text)
 
 
 def is_assignment(code, i):
@@ -209,6 +216,7 @@ int f(std::span<const int> rows, int* p) {
   if (width < 3 && p != nullptr) return g(width - 1, h<int>(width));
   expects(width > 0, "a < b");
   for (int i = 0; i < width; ++i) x += y ? a + b : c;
+  const bool named = name == "a, b";
   return width == 7;
 }
 """
@@ -221,6 +229,7 @@ int f(std::span<const int> rows, int* p) {
         ("if", "`-` becomes `+`", "width + 1"),
         ("for", "`<` becomes `>`", "i > width"),
         ("for", "`+` becomes `-`", "a - b"),
+        ("const bool named = name == \"a, b\";", "`==` becomes `!=`", "name != \"a, b\""),
         ("return width == 7;", "`==` becomes `!=`", "width != 7"),
         ("return width == 7;", "`7` becomes `8`", "width == 8"),
     ]
@@ -235,7 +244,7 @@ int f(std::span<const int> rows, int* p) {
     out = apply(text, [broken])
     if "if (::latte::mutation(9)) { return true; } else { return width == 7; }" not in out:
         failures.append("a statement is not replaced: " + out)
-    first = next(flip for flip in flips if flip.name == "`==` becomes `!=`")
+    first = next(flip for flip in flips if flip.replacement == "width != 7")
     first.number = 3
     if "return (::latte::mutation(3) ? (width != 7) : (width == 7));" not in apply(text, [first]):
         failures.append("an expression is not replaced")
