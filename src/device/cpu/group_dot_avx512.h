@@ -4,6 +4,10 @@
 #include "plan/dot_rate.h"
 #include "tensor/grouped.h"
 
+#ifndef LATTE_WIDE_REGISTER  // tests that emulate such registers keep them in memory
+#define LATTE_WIDE_REGISTER "v"
+#endif
+
 namespace latte {
 namespace {
 
@@ -54,7 +58,7 @@ struct Avx512ByteStep {
   static Sum next(Sum sum) {
     const __m512i pairs = _mm512_maddubs_epi16(sum, _mm512_set1_epi8(3));
     sum = _mm512_add_epi32(sum, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
-    asm volatile("" : "+v"(sum));  // sum after sum, or g++ wants more registers than there are
+    asm volatile("" : "+" LATTE_WIDE_REGISTER(sum));  // sum after sum, or g++ wants more registers than there are
     return sum;
   }
   static float total(Sum sum) { return Avx512::hsum(_mm512_cvtepi32_ps(sum)); }
@@ -102,7 +106,7 @@ struct VnniByteStep {
   static Sum first(int i) { return _mm512_set1_epi32(i); }
   static Sum next(Sum sum) {
     sum = _mm512_dpbusd_epi32(sum, _mm512_set1_epi8(5), _mm512_set1_epi8(3));
-    asm volatile("" : "+v"(sum));
+    asm volatile("" : "+" LATTE_WIDE_REGISTER(sum));
     return sum;
   }
   static float total(Sum sum) { return Avx512::hsum(_mm512_cvtepi32_ps(sum)); }
