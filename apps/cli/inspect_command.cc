@@ -49,9 +49,12 @@ std::string inspect_text(const InspectReport& report) {
                                  gqa ? "grouped-query" : "latent", report.layers);
   if (!gqa) text += fmt::format(" ({} folded for the absorbed form)", report.folded_layers);
   text += fmt::format("\ncontext       {} tokens\nrope          {}\n", report.context_length, report.rope);
-  text += fmt::format("parameters    {:.2f} M, MTP {:.2f} M\nweights       {:.1f} MiB, mostly {}; quantisation {}\n",
+  const bool floats = report.quantisation == "none";
+  text += fmt::format("parameters    {:.2f} M, MTP {:.2f} M\nweights       {:.1f} MiB, {}\n",
                       static_cast<double>(report.parameters) / 1e6, static_cast<double>(report.mtp_parameters) / 1e6,
-                      static_cast<double>(report.weight_bytes) / (1 << 20), report.stored_type, report.quantisation);
+                      static_cast<double>(report.weight_bytes) / (1 << 20),
+                      floats ? fmt::format("mostly {}; not quantised", report.stored_type)
+                             : fmt::format("quantised to {}; made from {}", report.quantisation, report.stored_type));
   text += gqa ? fmt::format("cache         {}, {} bytes a token\n", report.cache, report.latent_bytes_per_token)
               : fmt::format("cache         {}, {} bytes a token latent, {} expanded; MTP {}\n", report.cache,
                             report.latent_bytes_per_token, report.expanded_bytes_per_token,

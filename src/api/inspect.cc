@@ -8,6 +8,7 @@
 #include "latte/report.h"
 #include "latte/session.h"
 #include "model/rope.h"
+#include "weights/finite_scan.h"
 
 namespace latte {
 namespace {
@@ -85,7 +86,10 @@ Result<double> measure_acceptance(const Engine& engine) {
 
 Result<InspectReport> inspect(const Engine& engine) {
   return reporting_no_memory([&]() -> Result<InspectReport> {
-    InspectReport report = report_of(*EngineAccess::model(engine));
+    const OpenModel& open = *EngineAccess::model(engine);
+    if (const Status finite = check_finite_scales(open.model.weights, engine.info().threads); !finite.ok())
+      return finite.error();
+    InspectReport report = report_of(open);
     if (report.mtp_present && engine.text() != nullptr) {
       const Result<double> acceptance = measure_acceptance(engine);
       if (!acceptance.ok()) return acceptance.error();

@@ -61,6 +61,7 @@ Status write_config(const Model& model, std::string_view word, const NewFolder& 
       .storage = {.plan = {}, .source_dtype = model.weights.report.stored_dtype},
       .source_weights = weights_digest(model.weights.checkpoint).hex(),
       .weights = weights_digest(*written).hex(),
+      .sizes = matrix_sizes(weight_spec(model.config)),
   });
   const std::string text = config->dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
   Result<FileReplacement> file = FileReplacement::begin(folder.file("config.json"));

@@ -26,6 +26,22 @@ std::string read_digest(KeyReader& reader, const char* key) {
   return digits;
 }
 
+std::map<std::string, int> read_sizes(KeyReader& reader) {
+  std::map<std::string, int> sizes;
+  const Json* found = reader.find("sizes");
+  const bool sound = found != nullptr && found->is_object() && !found->empty();
+  if (!sound) {
+    reader.refuse("sizes", found == nullptr ? "nothing" : brief_json(*found),
+                  "the sizes of the matrices: run latte quantize again");
+    return sizes;
+  }
+  KeyReader each(*found, reader.source(), std::string(kKey) + ".sizes.");
+  constexpr int kMost = 1 << 30;
+  for (const auto& [key, value] : found->items()) sizes[key] = each.integer(key.c_str(), refused<int>(), 0, kMost);
+  reader.absorb(each);
+  return sizes;
+}
+
 /// A number that only one build reads.
 void check_number(KeyReader& reader, const char* key, int known) {
   constexpr int kMost = 1 << 30;
@@ -45,7 +61,42 @@ Json quantisation_json(const StoredQuantisation& quantisation) {
           {"quantize", quantisation.word},
           {"source_dtype", dtype_name(quantisation.storage.source_dtype)},
           {"source_weights", quantisation.source_weights},
-          {"weights", quantisation.weights}};
+          {"weights", quantisation.weights},
+          {"sizes", quantisation.sizes}};
+}
+
+std::map<std::string, int> matrix_sizes(const WeightSpec& spec) {
+  const MlaGeometry& mla = spec.geometry;
+  const GqaGeometry& gqa = spec.gqa;
+  const bool latent = spec.attention == AttentionKind::kMla;
+  std::map<std::string, int> sizes = {{"hidden_size", spec.hidden},
+                                      {"vocab_size", spec.vocab},
+                                      {"intermediate_size", spec.intermediate},
+                                      {"moe_intermediate_size", spec.moe_intermediate},
+                                      {"n_shared_experts", spec.shared_experts},
+                                      {"num_attention_heads", latent ? mla.heads : gqa.heads}};
+  if (latent) {
+    sizes.insert({{"q_lora_rank", spec.q_lora_rank},
+                  {"kv_lora_rank", mla.r},
+                  {"qk_rope_head_dim", mla.p},
+                  {"qk_nope_head_dim", mla.n},
+                  {"v_head_dim", mla.v}});
+  } else {
+    sizes.insert({{"num_key_value_heads", gqa.kv_heads}, {"head_dim", gqa.head_dim}});
+  }
+  return sizes;
+}
+
+Status check_matrix_sizes(const StoredQuantisation& quantisation, const WeightSpec& spec, std::string_view source) {
+  for (const auto& [key, size] : matrix_sizes(spec)) {
+    const auto made = quantisation.sizes.find(key);
+    if (made != quantisation.sizes.end() && made->second == size) continue;
+    return fail(ErrorKind::kInvalidInput,
+                "{}: {} is {}, expected {}, which the folder's matrices were quantised with: put config.json back, or "
+                "run latte quantize on the original model again",
+                source, key, size, made == quantisation.sizes.end() ? "none" : std::to_string(made->second));
+  }
+  return {};
 }
 
 Result<std::optional<StoredQuantisation>> read_quantisation(const Json& config, std::string_view source) {
@@ -74,6 +125,7 @@ Result<std::optional<StoredQuantisation>> read_quantisation(const Json& config, 
   }
   found.source_weights = read_digest(reader, "source_weights");
   found.weights = read_digest(reader, "weights");
+  found.sizes = read_sizes(reader);
   if (!reader.ok()) return reader.error();
   return std::optional(std::move(found));
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -7,6 +8,7 @@
 #include "io/json_file.h"
 #include "latte/error.h"
 #include "weights/quantise_plan.h"
+#include "weights/weight_spec.h"
 
 namespace latte {
 
@@ -15,9 +17,17 @@ namespace latte {
 struct StoredQuantisation {
   std::string word;  ///< of the choice: "q4:q8-attn"
   GroupedStorage storage;
-  std::string source_weights;  ///< weights_digest() of the model that it was made from, in hexadecimal
-  std::string weights;         ///< weights_digest() of the folder's own tensors
+  std::string source_weights;        ///< weights_digest() of the model that it was made from, in hexadecimal
+  std::string weights;               ///< weights_digest() of the folder's own tensors
+  std::map<std::string, int> sizes;  ///< matrix_sizes() of the model: panels do not show where their padding begins
 };
+
+/// The numbers that the shapes of quantised matrices follow from, by their usual names in config.json.
+std::map<std::string, int> matrix_sizes(const WeightSpec& spec);
+
+/// Whether a folder's config.json, which `spec` was read from, still has the sizes of its matrices. Errors: one of them
+/// differs; `source` names the file.
+Status check_matrix_sizes(const StoredQuantisation& quantisation, const WeightSpec& spec, std::string_view source);
 
 /// The value of "quantization_config".
 Json quantisation_json(const StoredQuantisation& quantisation);

@@ -11,7 +11,9 @@
 
 #include "base/contract.h"
 #include "base/fail.h"
+#include "tensor/grouped.h"
 #include "weights/mapped_pages.h"
+#include "weights/matrix_list.h"
 
 namespace latte {
 namespace {
@@ -20,7 +22,7 @@ constexpr std::size_t kPieceBytes = 1 << 20;
 constexpr std::size_t kBlock = 1024;  // elements copied out of a mapping that may be misaligned
 
 struct Piece {
-  std::size_t tensor = 0;
+  std::size_t item = 0;   // index of a tensor or matrix
   std::size_t begin = 0;  // bytes
   std::size_t bytes = 0;
 };
@@ -80,27 +82,24 @@ std::size_t first_not_finite(const TensorView& tensor) {
   return element;
 }
 
-}  // namespace
+/// Cuts `bytes` of an item into pieces of whole units.
+void add_pieces(std::vector<Piece>& pieces, std::size_t item, std::size_t bytes, std::size_t unit) {
+  const std::size_t most = std::max(kPieceBytes / unit, std::size_t{1}) * unit;
+  for (std::size_t begin = 0; begin < bytes; begin += most)
+    pieces.push_back({item, begin, std::min(most, bytes - begin)});
+}
 
-Status check_finite_weights(std::span<const TensorView* const> tensors, int threads, ScannedPages pages) {
+/// The lowest item of which bad(piece) is true, whichever thread finds it; `none` when there is none.
+template <class Bad>
+std::size_t lowest_bad_item(const std::vector<Piece>& pieces, std::size_t none, int threads, const Bad& bad) {
   expects(threads >= 1, "a scan has at least one thread");
-  std::vector<Piece> pieces;
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
-    for (std::size_t begin = 0; begin < tensors[i]->bytes; begin += kPieceBytes) {
-      pieces.push_back({i, begin, std::min(kPieceBytes, tensors[i]->bytes - begin)});
-    }
-  }
   std::atomic<std::size_t> next{0};
-  std::atomic<std::size_t> worst{tensors.size()};  // the lowest index found, whichever thread finds it
+  std::atomic<std::size_t> lowest{none};
   const auto work = [&] {
     for (std::size_t i = next++; i < pieces.size(); i = next++) {
-      const TensorView& tensor = *tensors[pieces[i].tensor];
-      const std::byte* data = static_cast<const std::byte*>(tensor.data) + pieces[i].begin;
-      const bool found = any_not_finite(tensor.dtype, data, pieces[i].bytes);
-      if (pages == ScannedPages::kGivenBack) give_back_pages(data, pieces[i].bytes);
-      if (!found) continue;
-      std::size_t seen = worst.load();
-      while (pieces[i].tensor < seen && !worst.compare_exchange_weak(seen, pieces[i].tensor)) {
+      if (!bad(pieces[i])) continue;
+      std::size_t seen = lowest.load();
+      while (pieces[i].item < seen && !lowest.compare_exchange_weak(seen, pieces[i].item)) {
       }
     }
   };
@@ -111,7 +110,27 @@ Status check_finite_weights(std::span<const TensorView* const> tensors, int thre
   }
   work();
   for (std::thread& other : others) other.join();
+  return lowest;
+}
 
+bool any_scale_not_finite(const std::byte* data, std::size_t bytes, std::size_t block) {
+  for (std::size_t at = 0; at < bytes; at += block)
+    if (any_not_finite(DType::kBf16, data + at, kBlockScaleBytes)) return true;
+  return false;
+}
+
+}  // namespace
+
+Status check_finite_weights(std::span<const TensorView* const> tensors, int threads, ScannedPages pages) {
+  std::vector<Piece> pieces;
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    add_pieces(pieces, i, tensors[i]->bytes, dtype_bytes(tensors[i]->dtype));
+  const std::size_t worst = lowest_bad_item(pieces, tensors.size(), threads, [&](const Piece& piece) {
+    const std::byte* data = static_cast<const std::byte*>(tensors[piece.item]->data) + piece.begin;
+    const bool found = any_not_finite(tensors[piece.item]->dtype, data, piece.bytes);
+    if (pages == ScannedPages::kGivenBack) give_back_pages(data, piece.bytes);
+    return found;
+  });
   if (worst == tensors.size()) return {};
   const TensorView& tensor = *tensors[worst];
   return fail(
@@ -119,6 +138,26 @@ Status check_finite_weights(std::span<const TensorView* const> tensors, int thre
       "[load] tensor \"{}\": element {} is NaN or infinite, expected finite weights: the file is damaged, download it "
       "again; file {}",
       tensor.name, first_not_finite(tensor), tensor.file);
+}
+
+Status check_finite_scales(const ModelWeights& weights, int threads) {
+  const std::vector<GroupedMatrix> matrices = grouped_matrices(weights);
+  const auto block_of = [&](std::size_t i) { return static_cast<std::size_t>(block_bytes(matrices[i].matrix.dtype)); };
+  std::vector<Piece> pieces;
+  for (std::size_t i = 0; i < matrices.size(); ++i) {
+    const ConstMatRef& m = matrices[i].matrix;
+    add_pieces(pieces, i, static_cast<std::size_t>(matrix_bytes(m.dtype, m.rows, m.cols)), block_of(i));
+  }
+  const std::size_t worst = lowest_bad_item(pieces, matrices.size(), threads, [&](const Piece& piece) {
+    const auto* data = static_cast<const std::byte*>(matrices[piece.item].matrix.data) + piece.begin;
+    return any_scale_not_finite(data, piece.bytes, block_of(piece.item));
+  });
+  if (worst == matrices.size()) return {};
+  const TensorView* stored = weights.checkpoint.find(matrices[worst].name);
+  return fail(ErrorKind::kNumeric,
+              "[inspect] tensor \"{}\": a scale of its {} panels is NaN or infinite, expected finite ones: the file is "
+              "damaged, run latte quantize again; file {}",
+              matrices[worst].name, dtype_name(matrices[worst].matrix.dtype), stored == nullptr ? "" : stored->file);
 }
 
 }  // namespace latte

@@ -5,6 +5,7 @@
 
 #include "io/checkpoint.h"
 #include "latte/error.h"
+#include "weights/model_weights.h"
 
 namespace latte {
 
@@ -15,5 +16,9 @@ enum class ScannedPages : std::uint8_t { kKept, kGivenBack };
 /// infinity, naming it, its file and the element. F64 values beyond F32's range count as infinite. Float dtypes only.
 Status check_finite_weights(std::span<const TensorView* const> tensors, int threads,
                             ScannedPages pages = ScannedPages::kKept);
+
+/// The same of the scales of all matrices in panels (tensor/grouped.h), which opening them does not look at. Every page
+/// of theirs is read.
+Status check_finite_scales(const ModelWeights& weights, int threads);
 
 }  // namespace latte

@@ -1,6 +1,7 @@
 #include "weights/matrix_list.h"
 
 #include <map>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -11,19 +12,37 @@ namespace {
 
 namespace names = tensor_names;
 
-class MatrixList {
- public:
-  explicit MatrixList(const QuantisePlan& plan) : plan_(plan) {}
+/// What QuantisePlan tells apart.
+enum class Part : std::uint8_t { kAttention, kFfn, kHead };
 
-  void add(ConstMatRef& matrix, DType type, std::string name) {
-    if (matrix.empty() || is_grouped(matrix.dtype)) return;
-    const auto [known, fresh] = index_.try_emplace({matrix.data, type}, matrices_.size());
-    if (fresh) matrices_.push_back({.name = std::move(name), .from = matrix, .type = type, .uses = {}});
-    matrices_[known->second].uses.push_back(&matrix);
+DType type_of(const QuantisePlan& plan, Part part) {
+  return part == Part::kAttention ? plan.attention : part == Part::kFfn ? plan.ffn : plan.head;
+}
+
+/// Calls visit(matrix, part, name) for every matrix that latte may hold grouped, empty ones too: main model first, then
+/// the MTP layers. `Weights` is ModelWeights, const or not.
+template <class Weights, class Visit>
+class MatrixWalk {
+ public:
+  explicit MatrixWalk(Visit visit) : visit_(std::move(visit)) {}
+
+  void walk(Weights& weights) {
+    visit_(weights.head, Part::kHead, weights.name_root + std::string(names::kHead));
+    int layer = 0;
+    for (auto& each : weights.layers) walk_layer(each, weights.name_root + names::layer_prefix(layer++));
+    for (auto& mtp : weights.mtp) {
+      const std::string prefix = weights.name_root + names::layer_prefix(layer++);
+      visit_(mtp.head, Part::kHead, prefix + std::string(names::kMtpHead));
+      visit_(mtp.eh_proj, Part::kFfn, prefix + std::string(names::kMtpProjection));
+      walk_layer(mtp.layer, prefix);
+    }
   }
-  void add(LayerWeights& layer, const std::string& prefix) {
-    const auto projection = [&](ConstMatRef& matrix, std::string_view name) {
-      add(matrix, plan_.attention, prefix + std::string(name));
+
+ private:
+  template <class Layer>
+  void walk_layer(Layer& layer, const std::string& prefix) {
+    const auto projection = [&](auto& matrix, std::string_view name) {
+      visit_(matrix, Part::kAttention, prefix + std::string(name));
     };
     projection(layer.attention.q_proj, names::kQ);
     projection(layer.attention.q_a, names::kQA);
@@ -34,39 +53,49 @@ class MatrixList {
     projection(layer.gqa.k_proj, names::kK);
     projection(layer.gqa.v_proj, names::kV);
     projection(layer.gqa.o_proj, names::kO);
-    add(layer.ffn.dense, prefix + std::string(names::kDense));
+    walk_block(layer.ffn.dense, prefix + std::string(names::kDense));
     for (std::size_t e = 0; e < layer.ffn.experts.size(); ++e)
-      add(layer.ffn.experts[e], prefix + names::expert(static_cast<int>(e)));
-    add(layer.ffn.shared, prefix + std::string(names::kShared));
+      walk_block(layer.ffn.experts[e], prefix + names::expert(static_cast<int>(e)));
+    walk_block(layer.ffn.shared, prefix + std::string(names::kShared));
   }
-  std::vector<QuantisedMatrix> take() { return std::move(matrices_); }
-
- private:
-  void add(ExpertWeights& block, const std::string& prefix) {
-    add(block.gate, plan_.ffn, prefix + std::string(names::kGate));
-    add(block.up, plan_.ffn, prefix + std::string(names::kUp));
-    add(block.down, plan_.ffn, prefix + std::string(names::kDown));
+  template <class Block>
+  void walk_block(Block& block, const std::string& prefix) {
+    visit_(block.gate, Part::kFfn, prefix + std::string(names::kGate));
+    visit_(block.up, Part::kFfn, prefix + std::string(names::kUp));
+    visit_(block.down, Part::kFfn, prefix + std::string(names::kDown));
   }
 
-  const QuantisePlan& plan_;
-  std::vector<QuantisedMatrix> matrices_;
-  std::map<std::pair<const void*, DType>, std::size_t> index_;
+  Visit visit_;
 };
+
+template <class Weights, class Visit>
+void walk_matrices(Weights& weights, Visit visit) {
+  MatrixWalk<Weights, Visit>(std::move(visit)).walk(weights);
+}
 
 }  // namespace
 
 std::vector<QuantisedMatrix> matrices_to_quantise(ModelWeights& weights, const QuantisePlan& plan) {
-  MatrixList list(plan);
-  list.add(weights.head, plan.head, weights.name_root + std::string(names::kHead));
-  int layer = 0;
-  for (LayerWeights& each : weights.layers) list.add(each, weights.name_root + names::layer_prefix(layer++));
-  for (MtpWeights& mtp : weights.mtp) {
-    const std::string prefix = weights.name_root + names::layer_prefix(layer++);
-    list.add(mtp.head, plan.head, prefix + std::string(names::kMtpHead));
-    list.add(mtp.eh_proj, plan.ffn, prefix + std::string(names::kMtpProjection));
-    list.add(mtp.layer, prefix);
-  }
-  return list.take();
+  std::vector<QuantisedMatrix> matrices;
+  std::map<std::pair<const void*, DType>, std::size_t> index;
+  walk_matrices(weights, [&](ConstMatRef& matrix, Part part, std::string name) {
+    if (matrix.empty() || is_grouped(matrix.dtype)) return;
+    const DType type = type_of(plan, part);
+    const auto [known, fresh] = index.try_emplace({matrix.data, type}, matrices.size());
+    if (fresh) matrices.push_back({.name = std::move(name), .from = matrix, .type = type, .uses = {}});
+    matrices[known->second].uses.push_back(&matrix);
+  });
+  return matrices;
+}
+
+std::vector<GroupedMatrix> grouped_matrices(const ModelWeights& weights) {
+  std::vector<GroupedMatrix> matrices;
+  std::set<const void*> met;
+  walk_matrices(weights, [&](const ConstMatRef& matrix, Part, std::string name) {
+    if (matrix.empty() || !is_grouped(matrix.dtype) || !met.insert(matrix.data).second) return;
+    matrices.push_back({std::move(name), matrix});
+  });
+  return matrices;
 }
 
 }  // namespace latte

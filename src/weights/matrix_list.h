@@ -22,4 +22,13 @@ struct QuantisedMatrix {
 /// point into `weights`.
 std::vector<QuantisedMatrix> matrices_to_quantise(ModelWeights& weights, const QuantisePlan& plan);
 
+/// A matrix that lies in panels (tensor/grouped.h).
+struct GroupedMatrix {
+  std::string name;  ///< of its tensor, as above
+  ConstMatRef matrix;
+};
+
+/// Those of a model, each once, in the same order.
+std::vector<GroupedMatrix> grouped_matrices(const ModelWeights& weights);
+
 }  // namespace latte

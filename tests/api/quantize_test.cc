@@ -1,6 +1,7 @@
 // A folder that quantize_model writes against its model opened with the same choice.
 #include "latte/quantize.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -217,6 +218,40 @@ TEST_F(QuantizedFolderTest, AnotherChoiceOrNoneDoesNotFitTheTensors) {
   EXPECT_NE(open_error().find("run latte quantize again"), std::string::npos) << open_error();
   change_config([](Json& config) { config.erase("quantization_config"); });
   EXPECT_NE(open_error().find("dtype U8, expected F32, BF16, F16 or F64"), std::string::npos) << open_error();
+}
+
+TEST_F(QuantizedFolderTest, SizesThatFillTheSamePanelsAreRefused) {
+  for (const char* key : {"intermediate_size", "moe_intermediate_size", "q_lora_rank"}) {
+    const int size = (*read_json_file(folder_ + "/config.json"))[key];
+    change_config([&](Json& config) { config[key] = size + 1; });
+    EXPECT_EQ(open_error(), fmt::format("{}/config.json: {} is {}, expected {}, which the folder's matrices were "
+                                        "quantised with: put config.json back, or run latte quantize on the original "
+                                        "model again",
+                                        folder_, key, size + 1, size));
+    change_config([&](Json& config) { config[key] = size; });
+    EXPECT_EQ(open_error(), "(opened)");
+  }
+  change_config([](Json& config) { config["quantization_config"]["sizes"].erase("kv_lora_rank"); });
+  EXPECT_NE(open_error().find("kv_lora_rank is "), std::string::npos) << open_error();
+  EXPECT_NE(open_error().find(", expected none, which"), std::string::npos) << open_error();
+}
+
+TEST_F(QuantizedFolderTest, InspectFindsADamagedScale) {
+  const std::string file = folder_ + "/model.safetensors";
+  ASSERT_TRUE(inspect(open_or_die(options_of(folder_))).ok());
+  {
+    std::fstream bytes(file, std::ios::in | std::ios::out | std::ios::binary);
+    std::uint64_t head = 0;
+    bytes.read(reinterpret_cast<char*>(&head), sizeof head);
+    bytes.seekp(static_cast<std::streamoff>(sizeof head + head));  // the first scale of the first matrix, the head
+    bytes.write("\xc0\x7f", 2);
+  }
+  const Result<InspectReport> report = inspect(open_or_die(options_of(folder_)));
+  ASSERT_FALSE(report.ok());
+  EXPECT_EQ(report.error().message,
+            "[inspect] tensor \"lm_head.weight\": a scale of its Q8 panels is NaN or infinite, expected finite ones: "
+            "the file is damaged, run latte quantize again; file " +
+                file);
 }
 
 TEST_F(QuantizedFolderTest, ACutFileIsRefused) {

@@ -295,9 +295,14 @@ TEST(ParseConfig, QuantisedCheckpointIsRefusedByMethod) {
 
 /// What latte quantize writes.
 Json own_quantisation() {
-  return {{"quant_method", "latte"},        {"version", 1},          {"group_layout", 1},
-          {"quantize", "q4:q8-attn"},       {"source_dtype", "F16"}, {"source_weights", std::string(32, 'a')},
-          {"weights", std::string(32, '7')}};
+  return {{"quant_method", "latte"},
+          {"version", 1},
+          {"group_layout", 1},
+          {"quantize", "q4:q8-attn"},
+          {"source_dtype", "F16"},
+          {"source_weights", std::string(32, 'a')},
+          {"weights", std::string(32, '7')},
+          {"sizes", {{"hidden_size", 8}, {"vocab_size", 0}}}};
 }
 
 TEST(ParseConfig, OwnQuantisationIsRead) {
@@ -331,11 +336,16 @@ TEST(ParseConfig, OwnQuantisationThatMakesNoSenseIsRefusedByKey) {
   EXPECT_EQ(refused_with("source_dtype", "Q4"),
             start + "source_dtype\": arrived \"Q4\", expected F64, F32, F16 or BF16");
   for (const Json& broken : {Json(nullptr), Json(-1), Json(1.5), Json("1"), Json::object(), Json(1e300)}) {
-    for (const char* key : {"version", "group_layout", "quantize", "source_dtype", "source_weights", "weights"})
+    for (const char* key :
+         {"version", "group_layout", "quantize", "source_dtype", "source_weights", "weights", "sizes"})
       EXPECT_EQ(refused_with(key, broken).find(start + key), 0u) << key << " " << broken;
   }
   for (const std::string& digits : {std::string(31, 'a'), std::string(33, 'a'), std::string(32, 'G'), std::string()})
     EXPECT_EQ(refused_with("weights", digits).find(start + "weights\": arrived "), 0u) << digits;
+  for (const Json& broken : {Json(nullptr), Json(-1), Json(1.5), Json("1"), Json::object(), Json(1e300)}) {
+    EXPECT_EQ(refused_with("sizes", {{"vocab_size", broken}}).find(start + "sizes.vocab_size\": arrived "), 0u)
+        << broken;
+  }
   Json short_one = own_quantisation();
   short_one.erase("weights");
   EXPECT_EQ(refusal_with("quantization_config", short_one).find(start + "weights\""), 0u);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "support/refusal.h"
+#include "tensor/grouped.h"
 #include "tensor/half.h"
 
 namespace latte {
@@ -74,6 +75,37 @@ TEST(CheckFiniteWeights, ReadsMisalignedData) {
   std::memcpy(bytes.data() + 1, values, sizeof values);
   const TensorView tensor{"w", DType::kF32, {3}, bytes.data() + 1, sizeof values, false, "m.safetensors"};
   EXPECT_NE(refusal(tensor).find("element 2"), std::string::npos);
+}
+
+TEST(CheckFiniteScales, FindsTheMatrixWhereverTheScaleIsAndReadsNoCode) {
+  const std::int64_t rows = 200, cols = 6000;  // more than a piece
+  for (const DType dtype : {DType::kQ4, DType::kQ8}) {
+    const auto block = static_cast<std::size_t>(block_bytes(dtype));
+    std::vector<unsigned char> first(static_cast<std::size_t>(matrix_bytes(dtype, rows, cols)), 0xff), second = first;
+    for (std::vector<unsigned char>* panels : {&first, &second}) {  // codes look like NaN, scales are 1
+      for (std::size_t at = 0; at < panels->size(); at += block) {
+        for (std::size_t i = 0; i < std::size_t{kBlockScaleBytes}; i += 2) {
+          (*panels)[at + i] = 0x80;
+          (*panels)[at + i + 1] = 0x3f;
+        }
+      }
+    }
+    ModelWeights weights;
+    weights.layers.resize(1);
+    weights.head = {first.data(), dtype, rows, cols, cols};
+    weights.layers[0].ffn.dense.down = {second.data(), dtype, rows, cols, cols};
+    EXPECT_TRUE(check_finite_scales(weights, 2).ok());
+    const std::size_t last = second.size() - block + kBlockScaleBytes - 1;
+    for (const std::size_t at : {std::size_t{1}, second.size() / 2 / block * block + 31, last}) {
+      second[at] = 0x7f;  // 0x7f80: infinity
+      EXPECT_NE(test::refusal(check_finite_scales(weights, 3)).find("\"model.layers.0.mlp.down_proj.weight\""),
+                std::string::npos)
+          << at;
+      first[at] = 0x7f;
+      EXPECT_NE(test::refusal(check_finite_scales(weights, 3)).find("\"lm_head.weight\""), std::string::npos) << at;
+      first[at] = second[at] = 0x3f;
+    }
+  }
 }
 
 }  // namespace
