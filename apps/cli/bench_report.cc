@@ -46,6 +46,9 @@ Object row_json(const BenchReport& report, const BenchRow& row) {
           {"gbytes_per_second", row.gbytes_per_second},
           {"roof_share", row.roof_share},
           {"read_gbytes_per_second", report.read_gbytes_per_second},
+          {"operations", row.operations},
+          {"floor_seconds", row.floor_seconds},
+          {"peak_gops", report.peak_gops},
           {"cache", row.cache},
           {"second_row_cost", or_null(row.second_row_cost)},
           {"acceptance", or_null(row.acceptance)},
@@ -204,12 +207,14 @@ std::string second_rows(const BenchReport& report) {
 
 std::string attention_table(const BenchReport& report) {
   std::string text =
-      "| model | backend | threads | test | arm | ms | least ms | over absorbed | GB/s | roof |\n"
-      "| --- | --- | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: |\n";
+      "| model | backend | threads | test | arm | ms | least ms | over absorbed | GB/s | GFLOP/s | floor ms | share |\n"
+      "| --- | --- | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n";
   for (const BenchRow& row : report.rows) {
-    text += fmt::format("| {} | {} | {} | {} | {} | {:.3f} | {:.3f} | {} | {:.2f} | {:.0f}% |\n", report.model,
-                        backend_of(report), report.threads, row.test, row.arm, row.median_seconds * 1e3,
-                        row.min_seconds * 1e3, ratio_cell(report, row), row.gbytes_per_second, row.roof_share * 100);
+    text += fmt::format("| {} | {} | {} | {} | {} | {:.3f} | {:.3f} | {} | {:.2f} | {:.1f} | {:.3f} | {:.0f}% |\n",
+                        report.model, backend_of(report), report.threads, row.test, row.arm, row.median_seconds * 1e3,
+                        row.min_seconds * 1e3, ratio_cell(report, row), row.gbytes_per_second,
+                        static_cast<double>(row.operations) * 1e-9 / row.median_seconds, row.floor_seconds * 1e3,
+                        row.floor_seconds / row.median_seconds * 100);
   }
   text += fmt::format("\n| cache of {} layers, {} | bytes a token | GiB at 32K tokens |\n| --- | ---: | ---: |\n",
                       report.layers, report.type);
@@ -223,12 +228,22 @@ std::string attention_table(const BenchReport& report) {
   return text;
 }
 
+/// What the floors of an attention call are made of.
+std::string floor_line(const BenchReport& report) {
+  if (report.peak_gops <= 0) return "floor: the bytes; no rate of this device is known\n";
+  return fmt::format(
+      "floor: the bytes, or the operations at {:.0f} GFLOP/s ({} over registers), whichever take longer\n",
+      report.peak_gops, report.peak_instruction);
+}
+
 std::string md_text(const BenchReport& report) {
   const bool attention = !report.rows.empty() && is_attention(report.rows.front());
   std::string text = attention ? attention_table(report) : steps_table(report) + "\n" + second_rows(report);
   if (attention) text += '\n';
-  text += fmt::format("{}; memory read at {:.2f} GB/s over {:.0f} MB, which roof is a share of\n", report.processor,
-                      report.read_gbytes_per_second, static_cast<double>(report.read_buffer_bytes) * 1e-6);
+  text +=
+      fmt::format("{}; memory read at {:.2f} GB/s over {:.0f} MB{}\n", report.processor, report.read_gbytes_per_second,
+                  static_cast<double>(report.read_buffer_bytes) * 1e-6, attention ? "" : ", which roof is a share of");
+  if (attention) text += floor_line(report);
   for (const std::string& note : report.notes) text += note + "\n";
   return text;
 }

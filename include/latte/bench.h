@@ -54,6 +54,11 @@ struct BenchRow {
   std::int64_t bytes_moved = 0;  ///< of one sample: weights that its steps use and cached rows that they read
   double gbytes_per_second = 0;  ///< bytes_moved over median_seconds
   double roof_share = 0;         ///< of BenchReport::read_gbytes_per_second
+  /// measure_attention: multiplications and additions of one sample; 0 elsewhere.
+  std::int64_t operations = 0;
+  /// measure_attention: the larger of bytes_moved over the read bandwidth and operations over the rate of the
+  /// instruction used with its operands in registers. 0 elsewhere.
+  double floor_seconds = 0;
   std::string cache;             ///< what filled the depth: "empty", "prompt", "synthetic" (random normed rows)
   /// vL: (seconds of 2 rows - seconds of 1) / seconds of 1, at this depth. Noise where it is negative.
   std::optional<double> second_row_cost;
@@ -74,6 +79,8 @@ struct BenchReport {
   int layers = 0;
   double read_gbytes_per_second = 0;   ///< of all threads, measured between the tests: the roof
   std::int64_t read_buffer_bytes = 0;  ///< what was read for it: as much as the weights, within bounds
+  double peak_gops = 0;                ///< measure_attention: of the instruction used, all threads; 0: not known
+  std::string peak_instruction;        ///< as the processor's manual calls it
   std::vector<BenchRow> rows;
   double load_average = -1;        ///< of the last minute, before the measurements; -1: unknown
   bool busy = false;               ///< others keep the processor busy: more ran or waited than the threads used here

@@ -4,6 +4,7 @@
 #include <numbers>
 #include <utility>
 
+#include "api/attention_floor.h"
 #include "api/bench_model.h"
 #include "api/bench_paths.h"
 #include "api/bench_timing.h"
@@ -23,7 +24,7 @@
 namespace latte {
 namespace {
 
-enum class Arm { kExpanded, kMaterialised, kAbsorbed };
+using Arm = AttentionArm;
 constexpr std::array kArms = {Arm::kExpanded, Arm::kMaterialised, Arm::kAbsorbed};
 
 const char* arm_name(Arm arm) {
@@ -182,7 +183,7 @@ class Cell {
   }
 
   /// Cached rows, and the weights of the expansion or of the fold.
-  void count_bytes(const Bench& bench) {
+  void count_work(const Bench& bench) {
     const MlaGeometry& g = bench.config.geometry;
     const auto expanded = static_cast<std::int64_t>(expanded_row_bytes(bench.config, bench.cache_dtype));
     const std::int64_t latent = bench.config.cache_row(bench.cache_dtype).bytes();
@@ -191,15 +192,19 @@ class Cell {
                                  static_cast<std::int64_t>(dtype_bytes(bench.weights.w_uk.dtype));
     row_.kv_bytes_per_token = per_layer * bench.config.layers;
     row_.bytes_moved = per_layer * plan_.rows_after() + (arm_ == Arm::kExpanded ? 0 : weights);
+    row_.operations = attention_operations(g, arm_, plan_.rows_before, plan_.new_rows);
   }
 
   void add(double seconds) { seconds_.push_back(seconds); }
   /// Forgets the untimed sample.
   void begin() { counted_ = {}; }
 
-  BenchRow finish(double roof) {
+  BenchRow finish(double read_gbytes_per_second, double peak_gops) {
     row_.paths = path_counts(counted_);
-    summarise(seconds_, roof, row_);
+    summarise(seconds_, read_gbytes_per_second, row_);
+    const double reading = static_cast<double>(row_.bytes_moved) * 1e-9 / read_gbytes_per_second;
+    const double computing = peak_gops > 0 ? static_cast<double>(row_.operations) * 1e-9 / peak_gops : 0;
+    row_.floor_seconds = std::max(reading, computing);
     return row_;
   }
   const std::string& name() const { return row_.test; }
@@ -228,6 +233,31 @@ class Cell {
   BenchRow row_;
 };
 
+/// The rates of the instruction that attention uses, measured again and again, and its name.
+class PeakRate {
+ public:
+  PeakRate(std::string_view isa, int threads) : isa_(isa), threads_(threads) {}
+
+  Status measure() {
+    constexpr double kSeconds = 0.01;
+    Result<std::vector<DotRate>> rates = measure_dot_rates(threads_, kSeconds, DotRates::kAll);
+    if (!rates.ok()) return rates.error();
+    const DotRate* rate = attention_rate(*rates, isa_);
+    if (rate == nullptr) return {};  // of a device without instruction sets
+    instruction_ = rate->instruction;
+    gops_.push_back(rate->gops);
+    return {};
+  }
+  double gops() const { return median(gops_); }
+  const std::string& instruction() const { return instruction_; }
+
+ private:
+  std::string isa_;
+  int threads_;
+  std::string instruction_;
+  std::vector<double> gops_;
+};
+
 /// The three arms of one cell take turns; the read buffer passes before each sample and empties the caches.
 Status measure_cell(const BenchRequest& request, const Bench& bench, int rows, int depth, const LatentCache& latent,
                     const ExpandedCache& expanded, ReadBandwidth& reading, std::vector<double>& roofs,
@@ -236,7 +266,7 @@ Status measure_cell(const BenchRequest& request, const Bench& bench, int rows, i
   for (const Arm arm : kArms) {
     Result<Cell> cell = Cell::open(bench, arm, rows, depth);
     if (!cell.ok()) return cell.error();
-    cell->count_bytes(bench);
+    cell->count_work(bench);
     if (const Result<double> warm = cell->sample(bench, latent, expanded); !warm.ok()) return warm.error();
     cell->begin();
     cells.push_back(std::move(*cell));
@@ -332,9 +362,11 @@ Result<BenchReport> measure(const BenchRequest& request, const BenchProgress& pr
                     .cache_dtype = cache_dtype};
   std::vector<Cell> cells;
   std::vector<double> roofs;
+  PeakRate peak(info.isa, info.threads);
   for (const int depth : request.depths) {
     for (const int rows : request.verify_rows) {
       if (progress) progress(test_name("attn", rows, depth));
+      if (Status measured = peak.measure(); !measured.ok()) return measured.error();
       const Status done = measure_cell(request, bench, rows, depth, latent, *expanded, *reading, roofs, cells);
       if (!done.ok()) return done.error();
     }
@@ -345,7 +377,9 @@ Result<BenchReport> measure(const BenchRequest& request, const BenchProgress& pr
   report.notes.insert(report.notes.begin(), isa.warnings.begin(), isa.warnings.end());
   report.read_buffer_bytes = static_cast<std::int64_t>(buffer);
   report.read_gbytes_per_second = median(roofs);
-  for (Cell& cell : cells) report.rows.push_back(cell.finish(report.read_gbytes_per_second));
+  report.peak_gops = peak.gops();
+  report.peak_instruction = peak.instruction();
+  for (Cell& cell : cells) report.rows.push_back(cell.finish(report.read_gbytes_per_second, report.peak_gops));
   return report;
 }
 

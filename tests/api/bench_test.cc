@@ -288,7 +288,10 @@ TEST(BenchAttention, ThreeArmsTakeTurnsOverEveryCell) {
     EXPECT_EQ(row.samples, 2);
     EXPECT_GT(row.median_seconds, 0);
     EXPECT_GT(row.bytes_moved, 0);
+    EXPECT_GE(row.floor_seconds, static_cast<double>(row.bytes_moved) * 1e-9 / report->read_gbytes_per_second);
+    EXPECT_GE(row.floor_seconds, static_cast<double>(row.operations) * 1e-9 / report->peak_gops);
   }
+  EXPECT_NE(report->peak_instruction, "");
   const BenchRow &expanded = row_of(*report, "attn1", "expanded"), &absorbed = row_of(*report, "attn1", "absorbed");
   EXPECT_EQ(row_of(*report, "attn1", "materialised").kv_bytes_per_token, absorbed.kv_bytes_per_token);
   EXPECT_GT(expanded.kv_bytes_per_token, absorbed.kv_bytes_per_token);
@@ -299,7 +302,10 @@ TEST(BenchAttention, ThreeArmsTakeTurnsOverEveryCell) {
 TEST(BenchAttention, RunsOnTheReferenceAndInF32) {
   BenchRequest request = family_request();
   request.engine.device = "reference";
-  EXPECT_TRUE(measure_attention(request).ok());
+  const Result<BenchReport> reference = measure_attention(request);
+  ASSERT_TRUE(reference.ok());
+  EXPECT_EQ(reference->peak_gops, 0);
+  EXPECT_GT(reference->rows.front().floor_seconds, 0) << "the bytes'";
   request.engine.device = "cpu";
   request.engine.cache = CacheType::kF32;
   EXPECT_TRUE(measure_attention(request).ok());

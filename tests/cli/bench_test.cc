@@ -179,7 +179,8 @@ TEST(BenchCommand, AttentionComparesThreeArms) {
                                           "64",    "-r",          "2",  "-t",           "1"};
   const Outcome outcome = run_latte(words);
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  for (const char* part : {"| expanded |", "| materialised |", "| absorbed |", "attn8 @ d64", "bytes a token"})
+  for (const char* part : {"| expanded |", "| materialised |", "| absorbed |", "attn8 @ d64", "bytes a token",
+                           "| floor ms | share |", "over registers)"})
     EXPECT_NE(outcome.out.find(part), std::string::npos) << part << "\n" << outcome.out;
   std::vector<std::string> json = words;
   json.push_back("--json");
