@@ -102,7 +102,8 @@ TEST_P(CachedRows, AttentionOverRandomShapesAgreesWithTheReference) {
   const auto any = [&](int least, int most) { return least + static_cast<int>(bits() % (most - least + 1)); };
   for (int round = 0; round < 40; ++round) {
     const DType keys = std::array{DType::kF16, DType::kQ8, DType::kQ8, DType::kBf16}[round % 4];
-    const auto backend = open_cpu({GetParam(), 1 + round % 2});
+    const CpuChoice choice{GetParam(), 1 + round % 2, GetParam() == "amx" ? DType::kBf16 : DType::kF32};
+    const auto backend = open_cpu(choice);
     ASSERT_TRUE(backend.ok());
     const int r = any(1, 300);
     AttendSpec spec{.rows_per_query = any(1, 40),
@@ -118,13 +119,13 @@ TEST_P(CachedRows, AttentionOverRandomShapesAgreesWithTheReference) {
       spec.sequences.push_back({.identity = i, .first_query_pos = before, .queries = any(0, 2) * any(0, 9)});
     }
     const RowValues found = attend(**backend, spec), expected = attend(*reference, spec);
-    EXPECT_LE(max_relative_difference(found, expected), kFloatAttention)
+    EXPECT_LE(max_relative_difference(found, expected), attention_tolerance(keys, choice.rounding()))
         << "round " << round << ": " << type_word(keys) << ", key width " << spec.key_width << ", values " << r;
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Every, CachedRows,
-                         ::testing::Values("scalar", "neon", "avx2", "avx512", "avx512_vnni", "avx512_bf16"),
+                         ::testing::Values("scalar", "neon", "avx2", "avx512", "avx512_vnni", "avx512_bf16", "amx"),
                          [](const ::testing::TestParamInfo<std::string>& one) { return one.param; });
 
 }  // namespace

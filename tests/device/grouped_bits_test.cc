@@ -28,7 +28,7 @@ TEST_P(GroupedBits, AreThoseOfTheScalarKernels) {
   int cases = 0;
   for (const OperationCase& one : operation_cases()) {
     if (!one.name.starts_with("matmul/q")) continue;
-    if (GetParam().rounding().wide_grouped && one.rows > kMaxDecodeRows) continue;  // multiplied in bf16
+    if (GetParam().rounding().tiles && one.rows > kMaxDecodeRows) continue;  // multiplied in bf16
     EXPECT_EQ(run_case(*backend_, one), run_case(*scalar_, one)) << one.name;
     ++cases;
   }

@@ -45,13 +45,13 @@ inline constexpr double kWideGrouped = 2e-2;
 
 /// What a backend rounds beyond float.
 struct Rounding {
-  bool to_bf16 = false;       ///< activations, for bf16 operands
-  bool wide_grouped = false;  ///< and for grouped weights, in prompt-class steps
+  bool to_bf16 = false;  ///< activations, for products with bf16 operands
+  bool tiles = false;    ///< also for attention, and for grouped weights in prompt-class steps
 };
 
 /// The tolerance of sums over operands of type `dtype`, for a call of `rows` rows.
 inline double sum_tolerance(DType dtype, const Rounding& rounding, int rows) {
-  if (is_grouped(dtype)) return rounding.wide_grouped && rows > kMaxDecodeRows ? kWideGrouped : kFloatSums;
+  if (is_grouped(dtype)) return rounding.tiles && rows > kMaxDecodeRows ? kWideGrouped : kFloatSums;
   return dtype == DType::kBf16 && rounding.to_bf16 ? kBf16Products : kFloatSums;
 }
 inline double gated_tolerance(DType dtype, const Rounding& rounding, int rows) {
@@ -59,7 +59,8 @@ inline double gated_tolerance(DType dtype, const Rounding& rounding, int rows) {
   return is_grouped(dtype) ? std::max(kGroupedGated, sums) : sums;
 }
 inline double attention_tolerance(DType dtype, const Rounding& rounding) {
-  return dtype == DType::kBf16 && rounding.to_bf16 ? kBf16Products : kFloatAttention;
+  const bool rounded = rounding.tiles && (dtype == DType::kBf16 || dtype == DType::kQ8);
+  return rounded ? kBf16Products : kFloatAttention;
 }
 
 }  // namespace latte::test

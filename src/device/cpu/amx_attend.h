@@ -6,10 +6,10 @@
 #include "device/cpu/amx_tiles.h"
 #include "device/cpu/attend_kernels.h"
 
-// The attention core on AMX, for rows of bf16 or that may be rounded to it. Scores are keys times packed rows: a block
-// of the cache is the tile operand as it lies in memory. The value product is probabilities times values, whose rows
-// are interleaved in pairs, two tiles of columns at a time, for all packed rows. Queries and probabilities are rounded
-// to bf16; the softmax is in f32.
+// The attention core on AMX, for rows of bf16 or that may be rounded to it (Q8, a workspace of floats). Scores are keys
+// times packed rows: a block of the cache is the tile operand as it lies in memory. The value product is probabilities
+// times values, whose rows are interleaved in pairs, two tiles of columns at a time, for all packed rows. Queries and
+// probabilities are rounded to bf16; the softmax is in f32.
 
 namespace latte {
 namespace {
@@ -76,28 +76,58 @@ inline void amx_prepare_queries(const QueryRows& q, float* to) {
   }
 }
 
-/// A row of a lane, or no row: either type reads as 32 values of bf16 at a time.
+/// A row of a lane, or no row, 32 values of bf16 at a time: F32 and Q8 columns are rounded.
 class RowOf {
  public:
   RowOf() = default;
-  RowOf(const LaneRows& rows, std::int64_t t, bool exists) : bf16_(rows.type == RowType::kBf16) {
+  RowOf(const LaneRows& rows, std::int64_t t, bool exists) : rows_(&rows) {
     if (!exists) return;
     const std::int64_t offset = t % rows.page_rows * rows.row_stride + rows.lane_offset;
-    row_ = static_cast<const std::byte*>(rows.pages[t / rows.page_rows]) + offset * (bf16_ ? 2 : 4);
+    const int element = rows.type == RowType::kBf16 ? 2 : rows.type == RowType::kF32 ? 4 : 1;
+    row_ = static_cast<const std::byte*>(rows.pages[t / rows.page_rows]) + offset * element;
   }
 
   const std::uint16_t* bf16() const { return reinterpret_cast<const std::uint16_t*>(row_); }
 
-  /// Values [at, at + 32) of `width`, those past it 0.
+  /// Values [at, at + 32) of `width`, those past it 0. `at` is a multiple of 32.
   [[gnu::always_inline]] __m512i load(std::int64_t at, std::int64_t width) const {
     if (row_ == nullptr) return _mm512_setzero_si512();
-    if (bf16_) return load_depth(bf16() + at, width - at);
-    return round_depth(reinterpret_cast<const float*>(row_) + at, width - at);
+    if (rows_->type == RowType::kBf16) return load_depth(bf16() + at, width - at);
+    if (rows_->type == RowType::kF32) return round_depth(reinterpret_cast<const float*>(row_) + at, width - at);
+    if (at + kTileDepth <= width && at + kTileDepth <= rows_->coded) return whole_codes(at);
+    if (at >= rows_->coded) return load_depth(exact() + (at - rows_->coded), width - at);
+    return mixed(at, width);
   }
 
  private:
+  static_assert(kRowBlock % kTileDepth == 0, "32 codes share a scale");
+
+  float scale(std::int64_t column) const { return reinterpret_cast<const float*>(row_)[column / kRowBlock]; }
+  const std::int8_t* codes() const { return reinterpret_cast<const std::int8_t*>(row_ + rows_->codes_at); }
+  const std::uint16_t* exact() const { return reinterpret_cast<const std::uint16_t*>(row_ + rows_->exact_at); }
+
+  [[gnu::always_inline]] __m512i whole_codes(std::int64_t at) const {
+    const auto factor = Avx512::set1(scale(at));
+    const auto low = Avx512::mul(Avx512::load_codes(codes() + at), factor);
+    const auto high = Avx512::mul(Avx512::load_codes(codes() + at + kTileDepth / 2), factor);
+    return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low));
+  }
+  /// Where the codes end, or the width cuts them.
+  __m512i mixed(std::int64_t at, std::int64_t width) const {
+    float values[kTileDepth] = {};
+    for (int i = 0; i < kTileDepth && at + i < width; ++i) {
+      const std::int64_t column = at + i;
+      if (column < rows_->coded) {
+        values[i] = static_cast<float>(codes()[column]) * scale(column);
+      } else {
+        values[i] = __builtin_bit_cast(float, std::uint32_t{exact()[column - rows_->coded]} << 16);
+      }
+    }
+    return round_depth(values, kTileDepth);
+  }
+
+  const LaneRows* rows_ = nullptr;  // outlives it
   const std::byte* row_ = nullptr;
-  bool bf16_ = false;
 };
 
 /// A block of keys as tiles are loaded from it: in place where it is whole, else a copy padded with zeros.
@@ -418,7 +448,12 @@ inline void amx_attend_leaf(const LeafArgs& args) {
     softmax.mass[row] = 0;
   }
   const auto* q = reinterpret_cast<const std::uint16_t*>(args.q_KW);
-  const LaneRows& values = args.values_are_keys ? args.keys : args.values;
+  // Codes become bf16 once for both products: the copies of a span's keys are then its values, too.
+  const bool values_are_copies = args.values_are_keys && args.keys.type == RowType::kQ8;
+  void* const copies = memory.keys;
+  const LaneRows copied_rows{
+      .pages = &copies, .page_rows = kSpan, .row_stride = depths * kTileDepth, .type = RowType::kBf16};
+  const LaneRows& values = values_are_copies ? copied_rows : args.values_are_keys ? args.keys : args.values;
   const int last_visible = args.visible[args.rows - 1];
   const int end = args.end < last_visible ? args.end : last_visible;
   bool first = true;
@@ -453,7 +488,7 @@ inline void amx_attend_leaf(const LeafArgs& args) {
                   memory.p + v * std::int64_t{kSpanDepths} * kTileElements);
     }
     if (!first) rescale_rows<Avx512>(softmax.alpha, args);
-    add_values(memory, SpanRows(values, row, count), args, vecs, first);
+    add_values(memory, SpanRows(values, values_are_copies ? 0 : row, count), args, vecs, first);
     first = false;
     begin += count;
   }

@@ -16,9 +16,10 @@ bool same_rows(const KeyRows& a, const KeyRows& b) {
          a.lane_stride == b.lane_stride && a.first_col == b.first_col && a.dtype == b.dtype && a.piece == b.piece;
 }
 
-/// Cached rows of F32 keep what they hold; those of a workspace are activations.
+/// Cached rows of F32 and F16 keep what they hold; those of a workspace are activations, and codes have fewer digits
+/// than bf16.
 bool may_be_bf16(const KeyRows& rows) {
-  return rows.dtype == DType::kBf16 || (rows.dtype == DType::kF32 && rows.expanded);
+  return rows.dtype == DType::kBf16 || rows.dtype == DType::kQ8 || (rows.dtype == DType::kF32 && rows.expanded);
 }
 
 /// Floats from one row of a leaf's results to the next: a line more than whole lines, or rows of 512 floats would all
