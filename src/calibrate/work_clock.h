@@ -15,7 +15,9 @@ namespace latte {
 class WorkClock {
  public:
   explicit WorkClock(const BackendInfo& device)
-      : threads_(device.name == "cpu" ? device.threads : 0), wall_(wall_seconds()), work_(processor_seconds()) {}
+      : threads_(device.name == "cpu" && processor_clock_is_fine() ? device.threads : 0),
+        wall_(wall_seconds()),
+        work_(processor_seconds()) {}
 
   /// Seconds since it was made.
   double seconds() const {
@@ -29,6 +31,21 @@ class WorkClock {
   }
 
  private:
+  /// Whether the clock of the process's work moves within microseconds. Linux moves it by whole ticks, milliseconds,
+  /// once that work is limited (ulimit -t).
+  static bool processor_clock_is_fine() {
+    static const bool kFine = [] {
+      constexpr double kSpin = 2e-5;
+      for (int i = 0; i < 8; ++i) {
+        const double wall = wall_seconds(), work = processor_seconds();
+        while (wall_seconds() - wall < kSpin) {
+        }
+        if (processor_seconds() <= work) return false;
+      }
+      return true;
+    }();
+    return kFine;
+  }
   static double processor_seconds() {
     timespec time{};
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);

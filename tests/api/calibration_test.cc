@@ -1,7 +1,9 @@
 #include "decode/calibration.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -160,6 +162,21 @@ TEST_F(Calibrated, MeasuresOnceAndThenReads) {
   EXPECT_EQ(told, 1);
   EXPECT_TRUE(*second.profile == *first.profile);
   EXPECT_TRUE(first.warnings.empty() && second.warnings.empty());
+}
+
+TEST_F(Calibrated, MeasuresWhereTheWorkOfAProcessIsLimited) {
+  // The clock of its work is then a coarse one. The limit cannot be raised again, so a program of its own takes it.
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto source_under_a_limit = [] {
+    const rlimit hour{.rlim_cur = 3600, .rlim_max = 3600};
+    setrlimit(RLIMIT_CPU, &hour);
+    const auto backend = open_cpu();
+    const FoundProfile found =
+        find_profile(**backend, kSmall, {.cache = DType::kF32, .weights = DType::kF32}, true, {});
+    std::fprintf(stderr, "%s %s", found.source.c_str(), found.warnings.empty() ? "" : found.warnings[0].c_str());
+    _exit(found.source == "measured" ? 0 : 1);
+  };
+  EXPECT_EXIT(source_under_a_limit(), ::testing::ExitedWithCode(0), "");
 }
 
 TEST_F(Calibrated, ABrokenFileIsMeasuredAgainWithAWarning) {
