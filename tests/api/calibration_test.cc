@@ -41,9 +41,10 @@ CostProfile profile_for(MlaForm faster) {
   return profile;
 }
 
-Result<std::unique_ptr<Backend>> open_cpu() {
+Result<std::unique_ptr<Backend>> open_cpu(const std::string& isa = "auto") {
   BackendOptions options;
   options.device = "cpu";
+  options.isa = isa;
   options.threads = 1;
   return open_backend(options);
 }
@@ -62,8 +63,8 @@ class Calibrated : public OwnCacheHome {
     return options;
   }
   /// Where the profile of the test's model lies.
-  static ProfileKey family_key() {
-    const auto backend = open_cpu();
+  static ProfileKey family_key(const std::string& isa = "auto") {
+    const auto backend = open_cpu(isa);
     const MlaGeometry g{.heads = 3, .r = 32, .p = 16, .n = 24, .v = 20};
     return profile_key((*backend)->info(), g, {.cache = DType::kF32, .weights = DType::kF32});
   }
@@ -328,7 +329,7 @@ TEST_F(Calibrated, TuneStoresWhatItMeasuresAndSaysWhatTheChoiceCosts) {
   ASSERT_TRUE(report.ok()) << report.error().message;
   EXPECT_EQ(report->heads, 3);
   EXPECT_LT(report->profile_seconds, 10) << "two seconds are meant, a busy machine is forgiven";
-  EXPECT_EQ(report->profile_file, *profile_path(family_key()));
+  EXPECT_EQ(report->profile_file, *profile_path(family_key(report->isa))) << "the rates chose the instruction set";
   EXPECT_EQ(report->cells.size(), 8u * 15 - 6);
   EXPECT_EQ(report->crossover.size(), report->calibrated.size());
   EXPECT_GT(report->profile_regret.cells, 0);
