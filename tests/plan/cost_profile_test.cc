@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <cmath>
+
 #include "plan/choose_form.h"
 #include "plan/step_plan.h"
 
@@ -37,6 +39,24 @@ TEST(CostProfile, CostsAreLinearBetweenRowCountsAndProportionalPastThem) {
   EXPECT_DOUBLE_EQ(cost_of_rows(costs, 1000), 2010);
   EXPECT_DOUBLE_EQ(cost_of_rows(costs, 1024), 2058);
   EXPECT_DOUBLE_EQ(cost_of_rows(costs, 4096), 4 * 2058);
+}
+
+TEST(CostProfile, AnExactMarginLeavesTheFormulaItsChoice) {
+  // Calls that cost the same whatever they hold: the other form is cheaper by the margin to the last bit.
+  constexpr StepShape kFew{2, 32768}, kMany{1024, 1024};
+  static_assert(choose_form(kDeepSeekV3, kFew) == MlaForm::kAbsorbed);
+  static_assert(choose_form(kDeepSeekV3, kMany) == MlaForm::kMaterialised);
+  CostProfile profile;
+  profile.absorbed_us = kProfileMargin;
+  profile.materialised_us = 1;
+  EXPECT_EQ(choose_form(kDeepSeekV3, kFew, profile), MlaForm::kAbsorbed);
+  profile.absorbed_us = std::nextafter(kProfileMargin, 2);
+  EXPECT_EQ(choose_form(kDeepSeekV3, kFew, profile), MlaForm::kMaterialised);
+  profile.absorbed_us = 1;
+  profile.materialised_us = kProfileMargin;
+  EXPECT_EQ(choose_form(kDeepSeekV3, kMany, profile), MlaForm::kMaterialised);
+  profile.materialised_us = std::nextafter(kProfileMargin, 2);
+  EXPECT_EQ(choose_form(kDeepSeekV3, kMany, profile), MlaForm::kAbsorbed);
 }
 
 TEST(CostProfile, RowsSeeTheCausalTriangle) {
