@@ -35,6 +35,8 @@ TEST(CostProfile, CostsAreLinearBetweenRowCountsAndProportionalPastThem) {
   for (std::size_t i = 0; i < costs.size(); ++i) costs[i] = 10 + 2 * kProfileRows[i];
   EXPECT_DOUBLE_EQ(cost_of_rows(costs, 1), 14);
   EXPECT_DOUBLE_EQ(cost_of_rows(costs, 2), 14);
+  for (std::int64_t rows = 2; rows <= 1024; ++rows)
+    ASSERT_DOUBLE_EQ(cost_of_rows(costs, rows), 10 + 2 * static_cast<double>(rows));
   EXPECT_DOUBLE_EQ(cost_of_rows(costs, 48), 106);
   EXPECT_DOUBLE_EQ(cost_of_rows(costs, 1000), 2010);
   EXPECT_DOUBLE_EQ(cost_of_rows(costs, 1024), 2058);
