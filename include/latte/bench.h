@@ -57,9 +57,10 @@ struct BenchRow {
   /// measure_attention: multiplications and additions of one sample; 0 elsewhere.
   std::int64_t operations = 0;
   /// measure_attention: the larger of bytes_moved over the read bandwidth and operations over the rate of the
-  /// instruction used with its operands in registers. 0 elsewhere.
+  /// instruction that meets the cached rows, with its operands in registers. 0 elsewhere. An arm of which other parts
+  /// use a faster instruction may take less.
   double floor_seconds = 0;
-  std::string cache;             ///< what filled the depth: "empty", "prompt", "synthetic" (random normed rows)
+  std::string cache;  ///< what filled the depth: "empty", "prompt", "synthetic" (random normed rows)
   /// vL: (seconds of 2 rows - seconds of 1) / seconds of 1, at this depth. Noise where it is negative.
   std::optional<double> second_row_cost;
   std::optional<double> acceptance;         ///< speculating: accepted drafts over drafts made

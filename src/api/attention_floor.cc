@@ -12,13 +12,13 @@ std::int64_t attention_operations(const MlaGeometry& g, AttentionArm arm, std::i
   return 2 * g.heads * of_a_head;
 }
 
-const DotRate* attention_rate(std::span<const DotRate> rates, std::string_view isa) {
+const DotRate* attention_rate(std::span<const DotRate> rates, std::string_view isa, bool rounded) {
   const DotRate* found = nullptr;
   bool reached = false;
   for (const DotRate& rate : rates) {  // the sets from narrow to wide, each with the instructions that it adds
     if (reached && rate.isa != isa) break;
     reached = rate.isa == isa;
-    if (isa == "amx" && reached && rate.type == DotType::kBf16) return &rate;
+    if (isa == "amx" && reached && rounded && rate.type == DotType::kBf16) return &rate;
     if (rate.type == DotType::kF32) found = &rate;
   }
   return reached ? found : nullptr;

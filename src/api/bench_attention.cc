@@ -236,13 +236,14 @@ class Cell {
 /// The rates of the instruction that attention uses, measured again and again, and its name.
 class PeakRate {
  public:
-  PeakRate(std::string_view isa, int threads) : isa_(isa), threads_(threads) {}
+  PeakRate(std::string_view isa, DType cache, int threads)
+      : isa_(isa), rounded_(cache == DType::kBf16 || cache == DType::kQ8), threads_(threads) {}
 
   Status measure() {
     constexpr double kSeconds = 0.01;
     Result<std::vector<DotRate>> rates = measure_dot_rates(threads_, kSeconds, DotRates::kAll);
     if (!rates.ok()) return rates.error();
-    const DotRate* rate = attention_rate(*rates, isa_);
+    const DotRate* rate = attention_rate(*rates, isa_, rounded_);
     if (rate == nullptr) return {};  // of a device without instruction sets
     instruction_ = rate->instruction;
     gops_.push_back(rate->gops);
@@ -253,6 +254,7 @@ class PeakRate {
 
  private:
   std::string isa_;
+  bool rounded_;
   int threads_;
   std::string instruction_;
   std::vector<double> gops_;
@@ -362,7 +364,7 @@ Result<BenchReport> measure(const BenchRequest& request, const BenchProgress& pr
                     .cache_dtype = cache_dtype};
   std::vector<Cell> cells;
   std::vector<double> roofs;
-  PeakRate peak(info.isa, info.threads);
+  PeakRate peak(info.isa, cache_dtype, info.threads);
   for (const int depth : request.depths) {
     for (const int rows : request.verify_rows) {
       if (progress) progress(test_name("attn", rows, depth));

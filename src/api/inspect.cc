@@ -87,8 +87,10 @@ Result<double> measure_acceptance(const Engine& engine) {
 Result<InspectReport> inspect(const Engine& engine) {
   return reporting_no_memory([&]() -> Result<InspectReport> {
     const OpenModel& open = *EngineAccess::model(engine);
-    if (const Status finite = check_finite_scales(open.model.weights, engine.info().threads); !finite.ok())
-      return finite.error();
+    if (open.model.config.quantised.has_value()) {
+      const Status finite = check_stored_panels(open.model.weights, engine.info().threads);
+      if (!finite.ok()) return finite.error();
+    }
     InspectReport report = report_of(open);
     if (report.mtp_present && engine.text() != nullptr) {
       const Result<double> acceptance = measure_acceptance(engine);

@@ -90,11 +90,18 @@ std::map<std::string, int> matrix_sizes(const WeightSpec& spec) {
 Status check_matrix_sizes(const StoredQuantisation& quantisation, const WeightSpec& spec, std::string_view source) {
   for (const auto& [key, size] : matrix_sizes(spec)) {
     const auto made = quantisation.sizes.find(key);
-    if (made != quantisation.sizes.end() && made->second == size) continue;
+    if (made == quantisation.sizes.end()) {
+      return fail(
+          ErrorKind::kInvalidInput,
+          "{}: key \"{}.sizes\" lacks {}, expected the size that the folder's matrices were quantised with: put "
+          "config.json back, or run latte quantize on the original model again",
+          source, kKey, key);
+    }
+    if (made->second == size) continue;
     return fail(ErrorKind::kInvalidInput,
                 "{}: {} is {}, expected {}, which the folder's matrices were quantised with: put config.json back, or "
                 "run latte quantize on the original model again",
-                source, key, size, made == quantisation.sizes.end() ? "none" : std::to_string(made->second));
+                source, key, size, made->second);
   }
   return {};
 }

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <set>
+#include <string_view>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -158,6 +160,16 @@ Status check_finite_scales(const ModelWeights& weights, int threads) {
               "[inspect] tensor \"{}\": a scale of its {} panels is NaN or infinite, expected finite ones: the file is "
               "damaged, run latte quantize again; file {}",
               matrices[worst].name, dtype_name(matrices[worst].matrix.dtype), stored == nullptr ? "" : stored->file);
+}
+
+Status check_stored_panels(const ModelWeights& weights, int threads) {
+  std::set<std::string_view> dropped;
+  for (const DroppedTensor& tensor : weights.report.dropped) dropped.insert(tensor.name);
+  std::vector<const TensorView*> floats;
+  for (const TensorView& tensor : weights.checkpoint.tensors())
+    if (tensor.dtype != DType::kU8 && !dropped.contains(tensor.name)) floats.push_back(&tensor);
+  if (Status finite = check_finite_weights(floats, threads); !finite.ok()) return finite;
+  return check_finite_scales(weights, threads);
 }
 
 }  // namespace latte

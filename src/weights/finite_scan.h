@@ -21,4 +21,8 @@ Status check_finite_weights(std::span<const TensorView* const> tensors, int thre
 /// of theirs is read.
 Status check_finite_scales(const ModelWeights& weights, int threads);
 
+/// The same of all tensors in use of a model whose files hold panels: of the floats beside them opening looks only at
+/// what it copies.
+Status check_stored_panels(const ModelWeights& weights, int threads);
+
 }  // namespace latte

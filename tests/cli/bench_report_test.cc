@@ -30,5 +30,25 @@ TEST(BenchText, ASecondRowThatSeemsToSaveTimeIsNoise) {
       << "programs get what was measured";
 }
 
+TEST(BenchText, AnAttentionCallShowsItsFloorAndItsShareOfIt) {
+  BenchReport report;
+  report.peak_gops = 160;
+  report.peak_instruction = "vfmadd ymm";
+  BenchRow row;
+  row.test = "attn8 @ d64";
+  row.arm = "absorbed";
+  row.median_seconds = 0.008;
+  row.min_seconds = 0.005;
+  row.floor_seconds = 0.002;
+  row.operations = 480'000'000;
+  report.rows.push_back(row);
+  const std::string text = bench_text(report, "md");
+  EXPECT_NE(text.find("| 60.0 | 2.000 | 25% |\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("the operations at 160 GFLOP/s (vfmadd ymm over registers)"), std::string::npos) << text;
+  const std::string json = bench_text(report, "json");
+  EXPECT_NE(json.find("\"floor_seconds\": 0.002"), std::string::npos) << json;
+  EXPECT_NE(json.find("\"operations\": 480000000"), std::string::npos) << json;
+}
+
 }  // namespace
 }  // namespace latte::cli

@@ -11,6 +11,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -232,12 +233,12 @@ inline __m512i maddubs_epi16(__m512i a, __m512i b) {
 inline __m512i madd_epi16(__m512i a, __m512i b) {
   return lanes<std::int32_t, __m512i>([&](int i) {
     const auto product = [&](int at) { return lane<std::int16_t>(a, at) * lane<std::int16_t>(b, at); };
-    return product(2 * i) + product(2 * i + 1);
+    return std::int64_t{product(2 * i)} + product(2 * i + 1);  // wraps, as in the processor
   });
 }
 inline __m512i dpbusd_epi32(__m512i sums, __m512i a, __m512i b) {
   return lanes<std::int32_t, __m512i>([&](int i) {
-    int sum = lane<std::int32_t>(sums, i);
+    std::int64_t sum = lane<std::int32_t>(sums, i);
     for (int at = 4 * i; at < 4 * i + 4; ++at) sum += lane<std::uint8_t>(a, at) * lane<std::int8_t>(b, at);
     return sum;
   });
@@ -337,8 +338,9 @@ inline void tile_dpbf16ps(int c, int a, int b) {
 inline void tile_dpbssd(int c, int a, int b) {
   for (int m = 0; m < 16; ++m) {
     for (int n = 0; n < 16; ++n) {
-      auto sum = at<std::int32_t>(tile(c)[m], n);
-      for (int k = 0; k < 64; ++k) sum += tile(a)[m][k] * tile(b)[k / 4][4 * n + k % 4];
+      std::int64_t wide = at<std::int32_t>(tile(c)[m], n);
+      for (int k = 0; k < 64; ++k) wide += tile(a)[m][k] * tile(b)[k / 4][4 * n + k % 4];
+      const auto sum = static_cast<std::int32_t>(wide);
       std::memcpy(tile(c)[m] + 4 * n, &sum, sizeof sum);
     }
   }
