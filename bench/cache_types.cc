@@ -151,7 +151,8 @@ void measure(Backend& backend, const std::vector<std::unique_ptr<LatentCache>>& 
 int run(int argc, char** argv) {
   const int threads = argc > 1 ? std::atoi(argv[1]) : 2;
   const int rounds = argc > 3 ? std::atoi(argv[3]) : 15;
-  const auto opened = open_backend({.device = "cpu", .isa = argc > 2 ? argv[2] : "auto", .threads = threads});
+  const auto opened =
+      open_backend({.device = "cpu", .isa = argc > 2 ? argv[2] : "auto", .threads = threads, .compute = DType::kBf16});
   if (!opened.ok()) {
     fmt::print(stderr, "error: {}\n", opened.error().message);
     return 1;

@@ -35,6 +35,15 @@ add_library(latte_flags INTERFACE)
 target_include_directories(latte_flags INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
 target_link_libraries(latte_flags INTERFACE latte_options Threads::Threads fmt::fmt)
 
+# Compiles several files of a target as one, since headers are most of the work. What one file says of itself (an
+# anonymous namespace, a using) then meets its neighbours: CI compiles each file alone, too.
+function(latte_unity target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${LATTE_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+  # A local name may be another file's constant, and what a file keeps for itself is the batch's, too.
+  set_target_properties(${target} PROPERTIES UNITY_BUILD_CODE_BEFORE_INCLUDE
+    "#pragma GCC diagnostic ignored \"-Wshadow\"\n#pragma GCC diagnostic ignored \"-Wsubobject-linkage\"")
+endfunction()
+
 # latte_folder(plan DEPENDS base): src/plan/*.cc as library latte_plan. A folder without sources is headers only.
 function(latte_folder name)
   cmake_parse_arguments(ARG "" "" "DEPENDS;LINK" ${ARGN})
@@ -47,6 +56,7 @@ function(latte_folder name)
   if(sources)
     add_library(latte_${target} STATIC ${sources})
     set_property(GLOBAL APPEND PROPERTY LATTE_FOLDERS latte_${target})
+    latte_unity(latte_${target})
     set(kind PUBLIC)
   else()
     add_library(latte_${target} INTERFACE)

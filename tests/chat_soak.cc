@@ -1,7 +1,7 @@
 // Random conversations (turns, stops, regen, undo, reset, save and load) for a while, each against a fresh session fed
 // the same tokens in the same steps (every cached bit equal) and against one whole prefill (logits after the next
-// prompt within tolerance, under pinned numerics every bit equal). Usage: chat_soak [--seconds N] [--seed S] [--model DIR]   without a model: random weights,
-// three kinds of template
+// prompt within tolerance, under pinned numerics every bit equal). Usage: chat_soak [--seconds N] [--seed S] [--model
+// DIR]   without a model: random weights, three kinds of template
 #include <unistd.h>
 
 #include <algorithm>

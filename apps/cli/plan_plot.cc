@@ -16,14 +16,14 @@ namespace {
 
 constexpr double kLeft = 72, kTop = 64, kWidth = 600, kHeight = 320;
 constexpr double kLeastCached = 256, kMostCached = 131072;
-constexpr double kLeastRows = 1, kMostRows = 4096;
+constexpr double kLeastPlotted = 1, kMostPlotted = 4096;
 
 double x_of(double cached) {
   return kLeft + kWidth * std::log2(cached / kLeastCached) / std::log2(kMostCached / kLeastCached);
 }
 double y_of(double rows) {
-  const double inside = std::clamp(rows, kLeastRows, kMostRows);
-  return kTop + kHeight * (1 - std::log2(inside / kLeastRows) / std::log2(kMostRows / kLeastRows));
+  const double inside = std::clamp(rows, kLeastPlotted, kMostPlotted);
+  return kTop + kHeight * (1 - std::log2(inside / kLeastPlotted) / std::log2(kMostPlotted / kLeastPlotted));
 }
 
 std::string number(double value) {
@@ -38,7 +38,7 @@ std::string axes() {
         "text-anchor=\"middle\">{4}</text>\n",
         x_of(cached), kTop, kHeight, kTop + kHeight + 18, number(cached));
   }
-  for (double rows = kLeastRows; rows <= kMostRows; rows *= 4) {
+  for (double rows = kLeastPlotted; rows <= kMostPlotted; rows *= 4) {
     text += fmt::format(
         "<path d=\"M{0:.1f} {1:.1f} h{2:.1f}\" stroke=\"#ddd\"/><text x=\"{3:.1f}\" y=\"{4:.1f}\" "
         "text-anchor=\"end\">{5}</text>\n",

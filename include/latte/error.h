@@ -25,11 +25,12 @@ struct Error {
   std::string message;
 };
 
-/// A value or an Error. `ok()` must be asked before `value()`; the wrong access ends the process, it never reads garbage.
+/// A value or an Error. `ok()` must be asked before `value()`; the wrong access ends the process, it never reads
+/// garbage.
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT: implicit by design
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT: implicit by design
   Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT
 
   bool ok() const { return state_.index() == 0; }

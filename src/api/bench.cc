@@ -255,7 +255,7 @@ void add_notes(const BenchRequest& request, const BenchModel& model, BenchReport
     report.notes.push_back("random weights choose experts more evenly than trained ones may");
 }
 
-Result<BenchReport> measure(BenchRequest request, const BenchProgress& progress) {
+Result<BenchReport> measure_tests(BenchRequest request, const BenchProgress& progress) {
   const double load = load_average();
   request.prompt_rows = tidy(request.prompt_rows, true);
   request.generated_rows = tidy(request.generated_rows, true);
@@ -299,7 +299,7 @@ Result<BenchReport> measure(BenchRequest request, const BenchProgress& progress)
 }  // namespace
 
 Result<BenchReport> measure_steps(const BenchRequest& request, const BenchProgress& progress) {
-  return reporting_no_memory([&] { return measure(request, progress); });
+  return reporting_no_memory([&] { return measure_tests(request, progress); });
 }
 
 }  // namespace latte

@@ -24,12 +24,12 @@
 namespace latte {
 namespace {
 
-using Arm = AttentionArm;
-constexpr std::array kArms = {Arm::kExpanded, Arm::kMaterialised, Arm::kAbsorbed};
+constexpr std::array kArms = {AttentionArm::kExpanded, AttentionArm::kMaterialised, AttentionArm::kAbsorbed};
 
-const char* arm_name(Arm arm) {
-  return arm == Arm::kExpanded ? "expanded"
-                               : form_name(arm == Arm::kAbsorbed ? MlaForm::kAbsorbed : MlaForm::kMaterialised);
+const char* arm_name(AttentionArm arm) {
+  return arm == AttentionArm::kExpanded
+             ? "expanded"
+             : form_name(arm == AttentionArm::kAbsorbed ? MlaForm::kAbsorbed : MlaForm::kMaterialised);
 }
 
 /// Keys and values of every head, lane after lane, as an engine without latent attention keeps them.
@@ -131,15 +131,15 @@ void attend_expanded(const Bench& bench, const StepPlan& plan, const AttentionBu
 /// One arm of one cell: its plan and its memory.
 class Cell {
  public:
-  static Result<Cell> open(const Bench& bench, Arm arm, int rows, int depth) {
+  static Result<Cell> open(const Bench& bench, AttentionArm arm, int rows, int depth) {
     Cell cell;
     cell.arm_ = arm;
     const MlaGeometry& g = bench.config.geometry;
     const Role role = step_class(Role::kGenerated, rows) == StepClass::kDecode ? Role::kGenerated : Role::kPrompt;
-    if (arm == Arm::kExpanded) {
+    if (arm == AttentionArm::kExpanded) {
       plan_step(GqaGeometry{g.heads, g.heads, g.v}, depth, rows, role, cell.plan_);
     } else {
-      const MlaPath path = arm == Arm::kAbsorbed ? MlaPath::kAbsorbed : MlaPath::kMaterialised;
+      const MlaPath path = arm == AttentionArm::kAbsorbed ? MlaPath::kAbsorbed : MlaPath::kMaterialised;
       plan_step(g, depth, rows, role, path, cell.plan_);
     }
     BufferCarver size(nullptr);
@@ -175,9 +175,9 @@ class Cell {
                            .residual_LD = {}};
     counted_.count(plan_.form, plan_.new_rows);
     return seconds_of([&]() -> Status {
-      if (arm_ == Arm::kExpanded) attend_expanded(bench, plan_, buffers_, expanded);
-      if (arm_ == Arm::kMaterialised) attend_materialised(args);
-      if (arm_ == Arm::kAbsorbed) attend_absorbed(args);
+      if (arm_ == AttentionArm::kExpanded) attend_expanded(bench, plan_, buffers_, expanded);
+      if (arm_ == AttentionArm::kMaterialised) attend_materialised(args);
+      if (arm_ == AttentionArm::kAbsorbed) attend_absorbed(args);
       return bench.backend.synchronize();
     });
   }
@@ -187,11 +187,11 @@ class Cell {
     const MlaGeometry& g = bench.config.geometry;
     const auto expanded = static_cast<std::int64_t>(expanded_row_bytes(bench.config, bench.cache_dtype));
     const std::int64_t latent = bench.config.cache_row(bench.cache_dtype).bytes();
-    const std::int64_t per_layer = arm_ == Arm::kExpanded ? expanded : latent;
+    const std::int64_t per_layer = arm_ == AttentionArm::kExpanded ? expanded : latent;
     const std::int64_t weights = std::int64_t{g.heads} * g.expanded_width() * g.r *
                                  static_cast<std::int64_t>(dtype_bytes(bench.weights.w_uk.dtype));
     row_.kv_bytes_per_token = per_layer * bench.config.layers;
-    row_.bytes_moved = per_layer * plan_.rows_after() + (arm_ == Arm::kExpanded ? 0 : weights);
+    row_.bytes_moved = per_layer * plan_.rows_after() + (arm_ == AttentionArm::kExpanded ? 0 : weights);
     row_.operations = attention_operations(g, arm_, plan_.rows_before, plan_.new_rows);
   }
 
@@ -213,7 +213,7 @@ class Cell {
   void carve(BufferCarver& carver, const Bench& bench) {
     const MlaGeometry& g = bench.config.geometry;
     const DType activation = bench.backend.info().activation;
-    if (arm_ != Arm::kExpanded) {
+    if (arm_ != AttentionArm::kExpanded) {
       buffers_ = AttentionBuffers::carve(carver, plan_, 0, activation);
       return;
     }
@@ -224,7 +224,7 @@ class Cell {
     buffers_.partial_sums = carver.take(1, packed, activation);
   }
 
-  Arm arm_ = Arm::kAbsorbed;
+  AttentionArm arm_ = AttentionArm::kAbsorbed;
   StepPlan plan_;
   AttentionBuffers buffers_;
   DeviceBuffer memory_;
@@ -265,7 +265,7 @@ Status measure_cell(const BenchRequest& request, const Bench& bench, int rows, i
                     const ExpandedCache& expanded, ReadBandwidth& reading, std::vector<double>& roofs,
                     std::vector<Cell>& cells) {
   const std::size_t first = cells.size();
-  for (const Arm arm : kArms) {
+  for (const AttentionArm arm : kArms) {
     Result<Cell> cell = Cell::open(bench, arm, rows, depth);
     if (!cell.ok()) return cell.error();
     cell->count_work(bench);
@@ -319,7 +319,7 @@ BenchReport begin_report(const std::string& name, const Bench& bench) {
   return report;
 }
 
-Result<BenchReport> measure(const BenchRequest& request, const BenchProgress& progress) {
+Result<BenchReport> measure_calls(const BenchRequest& request, const BenchProgress& progress) {
   const double load = load_average();
   const Result<BenchConfig> named = read_bench_config(request);
   if (!named.ok()) return named.error();
@@ -388,7 +388,7 @@ Result<BenchReport> measure(const BenchRequest& request, const BenchProgress& pr
 }  // namespace
 
 Result<BenchReport> measure_attention(const BenchRequest& request, const BenchProgress& progress) {
-  return reporting_no_memory([&] { return measure(request, progress); });
+  return reporting_no_memory([&] { return measure_calls(request, progress); });
 }
 
 }  // namespace latte

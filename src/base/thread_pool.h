@@ -17,9 +17,9 @@ int available_cores();
 inline constexpr int kMaxThreads = 1024;
 
 /// A fixed set of threads with a fixed division of work: of `task_count` tasks share i is always the contiguous range
-/// [task_count * i / threads, task_count * (i + 1) / threads), and thread i works on it. The caller is thread 0; when it
-/// is done with its own share it takes those that nobody has begun, so that a thread which the system keeps waiting (a
-/// busy machine) costs time but stops nobody. Waiting threads spin for some tens of microseconds, so that the next
+/// [task_count * i / threads, task_count * (i + 1) / threads), and thread i works on it. The caller is thread 0; when
+/// it is done with its own share it takes those that nobody has begun, so that a thread which the system keeps waiting
+/// (a busy machine) costs time but stops nobody. Waiting threads spin for some tens of microseconds, so that the next
 /// operation of a step finds them awake, and then sleep. One caller at a time; run() must not be called from inside a
 /// task.
 class ThreadPool {
@@ -35,7 +35,8 @@ class ThreadPool {
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
 
   /// Calls fn(task, thread) for every task and returns when all are done; `thread` is the one that runs the task, for
-  /// memory of its own. What the tasks wrote is visible to the caller. Allocates nothing. With one thread or one task, everything runs in the caller.
+  /// memory of its own. What the tasks wrote is visible to the caller. Allocates nothing. With one thread or one task,
+  /// everything runs in the caller.
   template <class Fn>
   void run(int task_count, Fn&& fn) {
     if (workers_.empty() || task_count <= 1) {

@@ -190,8 +190,8 @@ Result<CostProfile> fit_profile(const MlaGeometry& g, const std::vector<Probe>& 
         rest;
   }
 
-  bool sane = is_cost(profile.expand_row_us) &&
-              std::isfinite(profile.absorbed_us) && std::isfinite(profile.materialised_us);
+  bool sane =
+      is_cost(profile.expand_row_us) && std::isfinite(profile.absorbed_us) && std::isfinite(profile.materialised_us);
   for (const CostByRows* costs : {&profile.fold_us, &profile.absorbed_key_us, &profile.ordinary_key_us})
     sane = sane && std::all_of(costs->begin(), costs->end(), is_cost);
   if (sane) return profile;
@@ -200,7 +200,7 @@ Result<CostProfile> fit_profile(const MlaGeometry& g, const std::vector<Probe>& 
               "coarse, pass --no-calibration");
 }
 
-Result<CostProfile> measure_profile(const MlaGeometry& g, int threads, const RunProbe& run, const Clock& now,
+Result<CostProfile> measure_profile(const MlaGeometry& g, int threads, const RunProbe& run, const Now& now,
                                     const MeasureLimits& limits) {
   const double start = now();
   const Probe first = first_probe(g, threads);

@@ -45,7 +45,7 @@ Result<CostProfile> fit_profile(const MlaGeometry& g, const std::vector<Probe>& 
 /// Runs one probe and gives its seconds.
 using RunProbe = std::function<Result<double>(const Probe&)>;
 /// Seconds since some moment.
-using Clock = std::function<double()>;
+using Now = std::function<double()>;
 
 /// How long measuring may take.
 struct MeasureLimits {
@@ -56,7 +56,7 @@ struct MeasureLimits {
 
 /// Times all probes in rounds, so that a moment's disturbance meets every part alike, takes the least of each and fits.
 /// Errors: those of `run` and of fit_profile.
-Result<CostProfile> measure_profile(const MlaGeometry& g, int threads, const RunProbe& run, const Clock& now,
+Result<CostProfile> measure_profile(const MlaGeometry& g, int threads, const RunProbe& run, const Now& now,
                                     const MeasureLimits& limits = {});
 
 }  // namespace latte

@@ -13,7 +13,7 @@ struct TeacherForcing {
   MtpTimeline* mtp = nullptr;  ///< empty, or null: not evaluated
   std::span<const TokenId> ids;
   const LogitsOptions& options;
-  int step_rows = 0;           ///< rows of a step where the options name none, all of them prompt rows; 0: all at once
+  int step_rows = 0;          ///< rows of a step where the options name none, all of them prompt rows; 0: all at once
   const LogitsSink& on_main;  ///< may be empty
   const LogitsSink& on_mtp;   ///< may be empty; row i comes from hidden row i and token i + 1, one row fewer than ids
 };

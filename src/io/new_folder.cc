@@ -20,10 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kTries = 16;
-
 /// A new folder's descriptor, locked; -1 with errno.
-int create_locked(const std::string& path) {
+int create_locked_folder(const std::string& path) {
   if (::mkdir(path.c_str(), 0777) != 0) return -1;
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor >= 0 && lock_new(descriptor)) return descriptor;
@@ -63,9 +61,9 @@ Result<NewFolder> NewFolder::begin(const std::string& path) {
   }
   remove_stale(target, fs::file_type::directory);
   folder.target_ = target.string();
-  for (int attempt = 0; attempt < kTries && folder.lock_ < 0; ++attempt) {
+  for (int attempt = 0; attempt < kNameTries && folder.lock_ < 0; ++attempt) {
     folder.temporary_ = temporary_name(target);
-    folder.lock_ = create_locked(folder.temporary_);
+    folder.lock_ = create_locked_folder(folder.temporary_);
     if (folder.lock_ < 0 && errno != EEXIST) break;
   }
   if (folder.lock_ >= 0) return folder;

@@ -16,10 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kTries = 16;
-
 /// A new file that this process has locked, or -1 with errno.
-int create_locked(const std::string& path) {
+int create_locked_file(const std::string& path) {
   const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (descriptor < 0 || lock_new(descriptor)) return descriptor;
   ::close(descriptor);
@@ -43,9 +41,9 @@ Result<FileReplacement> FileReplacement::begin(const std::string& path) {
   }
   remove_stale(target, fs::file_type::regular);
   file.target_ = target.string();
-  for (int attempt = 0; attempt < kTries && file.descriptor_ < 0; ++attempt) {
+  for (int attempt = 0; attempt < kNameTries && file.descriptor_ < 0; ++attempt) {
     file.temporary_ = temporary_name(target);
-    file.descriptor_ = create_locked(file.temporary_);
+    file.descriptor_ = create_locked_file(file.temporary_);
     if (file.descriptor_ < 0 && errno != EEXIST) break;
   }
   if (file.descriptor_ >= 0) return file;

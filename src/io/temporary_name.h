@@ -14,6 +14,9 @@ std::filesystem::path folder_of(const std::filesystem::path& target);
 /// A new temporary name beside `target`.
 std::string temporary_name(const std::filesystem::path& target);
 
+/// Temporary names that are tried when others take them first.
+inline constexpr int kNameTries = 16;
+
 /// Takes the lock of what `descriptor` has open and was just made. False: a remover of stale ones came between, and it
 /// is gone. Where the file system has no locks nobody removes it.
 bool lock_new(int descriptor);

@@ -16,8 +16,8 @@ inline constexpr int kMostLeaves = 64;
 
 /// The class of lengths that share one division of the keys: the next power of two, from 16384 up.
 constexpr std::int64_t length_class(std::int64_t visible_rows) {
-  return static_cast<std::int64_t>(std::bit_ceil(
-      static_cast<std::uint64_t>(std::max<std::int64_t>(visible_rows, kShortestLeaf * kMostLeaves))));
+  return static_cast<std::int64_t>(
+      std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(visible_rows, kShortestLeaf * kMostLeaves))));
 }
 
 /// Keys in one leaf of the merge tree for a row that sees `visible_rows` keys: a function of its length class alone, so

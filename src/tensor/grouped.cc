@@ -8,13 +8,10 @@
 #include <utility>
 
 #include "tensor/half.h"
+#include "tensor/signed_codes.h"
 
 namespace latte {
 namespace {
-
-constexpr float kMostCode = 127;
-/// Below it a group counts as zero: 127 over it must not overflow.
-constexpr float kLeastMagnitude = 1e-30f;
 
 /// The codes of one output's group and the scale they share.
 struct CodedGroup {

@@ -7,13 +7,10 @@
 #include <utility>
 
 #include "tensor/half.h"
+#include "tensor/signed_codes.h"
 
 namespace latte {
 namespace {
-
-constexpr float kMostCode = 127;
-/// Below it a block counts as zero: 127 over it must not overflow.
-constexpr float kLeastMagnitude = 1e-30f;
 
 /// Writes the block's codes and gives its scale. Written so that compilers make vectors of the loops.
 float write_block(const float* x, int count, std::byte* codes) {

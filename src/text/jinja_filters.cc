@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::int64_t kLongestLeeway = 1 << 30;
 
-struct Call {
+struct FilterCall {
   Runtime& runtime;
   const Value& value;
   const Arguments& arguments;
@@ -43,20 +43,20 @@ struct Call {
   }
 };
 
-using Filter = std::function<Value(const Call&)>;
+using Filter = std::function<Value(const FilterCall&)>;
 
 Filter text_filter(std::string (*map)(std::string_view)) {
-  return [map](const Call& call) { return call.runtime.make_string(map(to_text(call.runtime, call.value))); };
+  return [map](const FilterCall& call) { return call.runtime.make_string(map(to_text(call.runtime, call.value))); };
 }
 
-Value default_filter(const Call& call) {
+Value default_filter(const FilterCall& call) {
   const bool missing = call.value.is_undefined() || (call.flag(1, "boolean") && !call.value.truthy());
   if (!missing) return call.value;
   const Value* fallback = call.arguments.find(0, "default_value");
   return fallback == nullptr ? Value("") : *fallback;
 }
 
-Value tojson(const Call& call) {
+Value tojson(const FilterCall& call) {
   JsonStyle style;
   style.ensure_ascii = call.flag(0, "ensure_ascii");
   style.sort_keys = call.flag(3, "sort_keys");
@@ -82,20 +82,20 @@ Value tojson(const Call& call) {
   return call.runtime.make_string(to_json(call.runtime, call.value, style));
 }
 
-Value trim(const Call& call) {
+Value trim(const FilterCall& call) {
   const std::string text = to_text(call.runtime, call.value);
   const Value* characters = call.arguments.find(0, "chars");
   const bool spaces = characters == nullptr || !characters->is_string();
   return call.runtime.make_string(std::string(strip(text, spaces ? nullptr : &characters->string(), true, true)));
 }
 
-Value replace_filter(const Call& call) {
+Value replace_filter(const FilterCall& call) {
   if (call.arguments.find(1, "new") == nullptr) return call.runtime.refuse("replace: expected an old and a new text");
   return call.runtime.make_string(replace(call.runtime, to_text(call.runtime, call.value), call.text(0, "old", ""),
                                           call.text(1, "new", ""), call.integer(2, "count", -1)));
 }
 
-Value indent(const Call& call) {
+Value indent(const FilterCall& call) {
   const Value* width = call.arguments.find(0, "width");
   const std::int64_t spaces = width != nullptr && width->is_string() ? 0 : call.integer(0, "width", 4);
   if (spaces > 1000) return call.runtime.refuse("an indent of more than 1000");
@@ -116,7 +116,7 @@ Value indent(const Call& call) {
 }
 
 // The elements, each seen through attribute=... when that is given.
-std::vector<Value> attributes(const Call& call, std::size_t index) {
+std::vector<Value> attributes(const FilterCall& call, std::size_t index) {
   std::vector<Value> items = iterate(call.runtime, call.value);
   const Value* path = call.arguments.find(index, "attribute");
   if (path == nullptr || path->is_none()) return items;
@@ -124,7 +124,7 @@ std::vector<Value> attributes(const Call& call, std::size_t index) {
   return items;
 }
 
-Value join(const Call& call) {
+Value join(const FilterCall& call) {
   const std::string separator = call.text(0, "d", "");
   std::string out;
   bool first = true;
@@ -135,17 +135,17 @@ Value join(const Call& call) {
   return call.runtime.make_string(std::move(out));
 }
 
-Value first(const Call& call) {
+Value first(const FilterCall& call) {
   const std::vector<Value> items = iterate(call.runtime, call.value);
   return items.empty() ? Value::undefined("the first of nothing") : items.front();
 }
 
-Value last(const Call& call) {
+Value last(const FilterCall& call) {
   const std::vector<Value> items = iterate(call.runtime, call.value);
   return items.empty() ? Value::undefined("the last of nothing") : items.back();
 }
 
-Value reverse(const Call& call) {
+Value reverse(const FilterCall& call) {
   std::vector<Value> items = iterate(call.runtime, call.value);
   std::reverse(items.begin(), items.end());
   if (!call.value.is_string()) return call.runtime.make_list(std::move(items));
@@ -189,7 +189,7 @@ Value sorted(Runtime& runtime, std::vector<std::pair<Value, Value>> keyed, bool 
   return runtime.make_list(std::move(items));
 }
 
-Value sort(const Call& call) {
+Value sort(const FilterCall& call) {
   const std::vector<Value> items = iterate(call.runtime, call.value);
   const std::vector<Value> keys = attributes(call, 2);
   std::vector<std::pair<Value, Value>> keyed;
@@ -199,7 +199,7 @@ Value sort(const Call& call) {
   return sorted(call.runtime, std::move(keyed), call.flag(0, "reverse"));
 }
 
-Value dictsort(const Call& call) {
+Value dictsort(const FilterCall& call) {
   if (!call.value.is_dict())
     return call.runtime.refuse(fmt::format("dictsort of {}", with_article(call.value.type_name())));
   const bool by_value = call.text(1, "by", "key") == "value";
@@ -211,7 +211,7 @@ Value dictsort(const Call& call) {
   return sorted(call.runtime, std::move(keyed), call.flag(2, "reverse"));
 }
 
-Value unique(const Call& call) {
+Value unique(const FilterCall& call) {
   const std::vector<Value> items = iterate(call.runtime, call.value);
   const std::vector<Value> keys = attributes(call, 1);
   Dict seen;
@@ -225,7 +225,7 @@ Value unique(const Call& call) {
   return call.runtime.make_list(std::move(kept));
 }
 
-Value extreme(const Call& call, bool largest) {
+Value extreme(const FilterCall& call, bool largest) {
   const std::vector<Value> items = iterate(call.runtime, call.value);
   const std::vector<Value> keys = attributes(call, 1);
   if (items.empty()) return Value::undefined("the extreme of nothing");
@@ -239,7 +239,7 @@ Value extreme(const Call& call, bool largest) {
   return items[best];
 }
 
-Value sum(const Call& call) {
+Value sum(const FilterCall& call) {
   const Value* start = call.arguments.find(1, "start");
   Value total = start == nullptr ? Value(std::int64_t{0}) : *start;
   for (const Value& item : attributes(call, 0)) total = arithmetic(call.runtime, "+", total, item);
@@ -253,7 +253,7 @@ Arguments rest_of(const Arguments& arguments, std::size_t count) {
   return rest;
 }
 
-Value map_filter(const Call& call) {
+Value map_filter(const FilterCall& call) {
   std::vector<Value> items = iterate(call.runtime, call.value);
   if (call.arguments.positional.empty()) {
     const Value* path = call.arguments.find(0, "attribute");
@@ -269,7 +269,7 @@ Value map_filter(const Call& call) {
 }
 
 // select, reject, selectattr and rejectattr.
-Value select(const Call& call, bool keep, bool by_attribute) {
+Value select(const FilterCall& call, bool keep, bool by_attribute) {
   const std::size_t skipped = by_attribute ? 1 : 0;
   const auto& given = call.arguments.positional;
   if (given.size() < skipped) return call.runtime.refuse("selectattr without an attribute");
@@ -286,16 +286,16 @@ Value select(const Call& call, bool keep, bool by_attribute) {
   return call.runtime.make_list(std::move(kept));
 }
 
-Value to_list(const Call& call) { return call.runtime.make_list(iterate(call.runtime, call.value)); }
+Value to_list(const FilterCall& call) { return call.runtime.make_list(iterate(call.runtime, call.value)); }
 
-Value items_filter(const Call& call) {
+Value items_filter(const FilterCall& call) {
   if (call.value.is_undefined()) return call.runtime.make_list({});
   if (!call.value.is_dict())
     return call.runtime.refuse(fmt::format("items of {}, expected a dict", with_article(call.value.type_name())));
   return call_method(call.runtime, call.value, "items", {});
 }
 
-Value to_int(const Call& call) {
+Value to_int(const FilterCall& call) {
   const Value* given = call.arguments.find(0, "default");
   const Value fallback = given == nullptr ? Value(std::int64_t{0}) : *given;
   if (call.value.is_integral()) return call.value.integer();
@@ -322,7 +322,7 @@ Value to_int(const Call& call) {
   return is_float ? Value(static_cast<std::int64_t>(number)) : fallback;
 }
 
-Value to_float(const Call& call) {
+Value to_float(const FilterCall& call) {
   if (call.value.is_number()) return call.value.number();
   const Value* given = call.arguments.find(0, "default");
   const Value fallback = given == nullptr ? Value(0.0) : *given;
@@ -335,7 +335,7 @@ Value to_float(const Call& call) {
                                                                                                     : fallback;
 }
 
-Value round_filter(const Call& call) {
+Value round_filter(const FilterCall& call) {
   if (!call.value.is_number())
     return call.runtime.refuse(fmt::format("round of {}", with_article(call.value.type_name())));
   const std::int64_t precision = call.integer(0, "precision", 0);
@@ -357,7 +357,7 @@ Value round_filter(const Call& call) {
   return std::nearbyint(number * scale) / scale;
 }
 
-Value absolute(const Call& call) {
+Value absolute(const FilterCall& call) {
   if (!call.value.is_number())
     return call.runtime.refuse(fmt::format("abs of {}", with_article(call.value.type_name())));
   if (call.value.is(ValueKind::kFloat)) return std::abs(call.value.number());
@@ -391,7 +391,7 @@ std::string escape_html(std::string_view text) {
   return out;
 }
 
-Value word_count(const Call& call) {
+Value word_count(const FilterCall& call) {
   const std::string text = to_text(call.runtime, call.value);
   std::int64_t words = 0;
   bool in_word = false;
@@ -426,7 +426,7 @@ std::string title_words(std::string_view text) {
   return out;
 }
 
-Value truncate(const Call& call) {
+Value truncate(const FilterCall& call) {
   const std::string text = to_text(call.runtime, call.value);
   const std::string end = call.text(2, "end", "...");
   const std::int64_t length = call.integer(0, "length", 255);
@@ -444,18 +444,18 @@ Value truncate(const Call& call) {
   return call.runtime.make_string(kept + end);
 }
 
-Value center(const Call& call) {
+Value center(const FilterCall& call) {
   const Value text = call.runtime.make_string(to_text(call.runtime, call.value));
   return call_method(call.runtime, text, "center", {.positional = {call.integer(0, "width", 80)}, .named = {}});
 }
 
-Value format_filter(const Call& call) {
+Value format_filter(const FilterCall& call) {
   if (!call.arguments.named.empty()) return call.runtime.refuse("format takes no named arguments here");
   return format_percent(call.runtime, to_text(call.runtime, call.value), call.arguments.positional);
 }
 
 // Rows of `count` items, the last filled up where there is something to fill with.
-Value batch(const Call& call) {
+Value batch(const FilterCall& call) {
   const std::vector<Value> items = iterate(call.runtime, call.value);
   const std::int64_t count = call.integer(0, "linecount", 0);
   if (count < 1) return call.runtime.refuse(fmt::format("batch of {} items, expected at least 1", count));
@@ -475,11 +475,11 @@ Value batch(const Call& call) {
   return call.runtime.make_list(std::move(rows));
 }
 
-Value attribute_filter(const Call& call) { return attribute(call.runtime, call.value, call.text(0, "name", "")); }
+Value attribute_filter(const FilterCall& call) { return attribute(call.runtime, call.value, call.text(0, "name", "")); }
 
 const std::unordered_map<std::string_view, Filter>& filters() {
-  static const Filter kLength = [](const Call& call) { return Value(length(call.runtime, call.value)); };
-  static const Filter kText = [](const Call& call) {
+  static const Filter kLength = [](const FilterCall& call) { return Value(length(call.runtime, call.value)); };
+  static const Filter kText = [](const FilterCall& call) {
     return call.runtime.make_string(to_text(call.runtime, call.value));
   };
   static const std::unordered_map<std::string_view, Filter> kTable = {
@@ -506,16 +506,16 @@ const std::unordered_map<std::string_view, Filter>& filters() {
       {"list", to_list},
       {"lower", text_filter(to_lower)},
       {"map", map_filter},
-      {"max", [](const Call& call) { return extreme(call, true); }},
-      {"min", [](const Call& call) { return extreme(call, false); }},
-      {"reject", [](const Call& call) { return select(call, false, false); }},
-      {"rejectattr", [](const Call& call) { return select(call, false, true); }},
+      {"max", [](const FilterCall& call) { return extreme(call, true); }},
+      {"min", [](const FilterCall& call) { return extreme(call, false); }},
+      {"reject", [](const FilterCall& call) { return select(call, false, false); }},
+      {"rejectattr", [](const FilterCall& call) { return select(call, false, true); }},
       {"replace", replace_filter},
       {"reverse", reverse},
       {"round", round_filter},
       {"safe", kText},
-      {"select", [](const Call& call) { return select(call, true, false); }},
-      {"selectattr", [](const Call& call) { return select(call, true, true); }},
+      {"select", [](const FilterCall& call) { return select(call, true, false); }},
+      {"selectattr", [](const FilterCall& call) { return select(call, true, true); }},
       {"sort", sort},
       {"string", kText},
       {"sum", sum},

@@ -25,7 +25,7 @@ bool changes_value(const Value& self, std::string_view name) {
 }
 
 // One call: the value, the arguments, and what a method needs to read them.
-struct Call {
+struct MethodCall {
   Runtime& runtime;
   const Value& self;
   const Arguments& arguments;
@@ -59,10 +59,10 @@ struct Call {
   }
 };
 
-using Method = std::function<Value(const Call&)>;
+using Method = std::function<Value(const MethodCall&)>;
 using MethodTable = std::unordered_map<std::string_view, Method>;
 
-Value strip_method(const Call& call, bool left, bool right) {
+Value strip_method(const MethodCall& call, bool left, bool right) {
   return call.runtime.make_string(std::string(strip(call.text(), call.strip_argument(), left, right)));
 }
 
@@ -107,7 +107,7 @@ std::vector<Value> reverse_split_at_spaces(std::string_view text, std::int64_t l
   return parts;
 }
 
-Value split_method(const Call& call, bool from_right) {
+Value split_method(const MethodCall& call, bool from_right) {
   const Value* separator = call.arguments.find(0, "sep");
   const std::int64_t limit = call.integer_argument(1, "maxsplit", -1);
   const std::string_view text = call.text();
@@ -138,7 +138,7 @@ Value split_method(const Call& call, bool from_right) {
   return call.runtime.make_list(std::move(parts));
 }
 
-Value splitlines(const Call& call) {
+Value splitlines(const MethodCall& call) {
   const Value* keep = call.arguments.find(0, "keepends");
   const bool keep_ends = keep != nullptr && keep->truthy();
   std::vector<Value> lines;
@@ -160,7 +160,7 @@ Value splitlines(const Call& call) {
   return call.runtime.make_list(std::move(lines));
 }
 
-Value affix(const Call& call, bool at_end) {
+Value affix(const MethodCall& call, bool at_end) {
   const auto matches = [&](const std::string& part) {
     return at_end ? std::string_view(call.text()).ends_with(part) : std::string_view(call.text()).starts_with(part);
   };
@@ -173,7 +173,7 @@ Value affix(const Call& call, bool at_end) {
 }
 
 // find, rfind and index: positions are code points.
-Value find_method(const Call& call, bool from_right, bool must_exist) {
+Value find_method(const MethodCall& call, bool from_right, bool must_exist) {
   const std::string part = call.string_argument(0, "sub");
   const std::size_t found =
       from_right ? find_last_text(call.runtime, call.text(), part) : find_text(call.runtime, call.text(), part);
@@ -183,7 +183,7 @@ Value find_method(const Call& call, bool from_right, bool must_exist) {
   return static_cast<std::int64_t>(count_code_points(std::string_view(call.text()).substr(0, found)));
 }
 
-Value count_method(const Call& call) {
+Value count_method(const MethodCall& call) {
   const std::string part = call.string_argument(0, "sub");
   if (part.empty()) return static_cast<std::int64_t>(count_code_points(call.text()) + 1);
   std::int64_t count = 0;
@@ -194,7 +194,7 @@ Value count_method(const Call& call) {
   return count;
 }
 
-Value join_method(const Call& call) {
+Value join_method(const MethodCall& call) {
   const Value* parts = call.arguments.find(0, "iterable");
   if (parts == nullptr) return call.runtime.refuse("join without a list");
   std::string text;
@@ -209,7 +209,7 @@ Value join_method(const Call& call) {
   return call.runtime.make_string(std::move(text));
 }
 
-Value partition(const Call& call, bool from_right) {
+Value partition(const MethodCall& call, bool from_right) {
   const std::string mark = call.string_argument(0, "sep");
   if (mark.empty()) return call.runtime.refuse("partition with an empty separator");
   const std::string& text = call.text();
@@ -222,7 +222,7 @@ Value partition(const Call& call, bool from_right) {
 
 enum class Align { kLeft, kRight, kCenter };
 
-Value pad(const Call& call, Align align) {
+Value pad(const MethodCall& call, Align align) {
   const std::int64_t width = call.integer_argument(0, "width", 0);
   const Value* fill_argument = call.arguments.find(1, "fillchar");
   const std::string fill = fill_argument == nullptr ? " " : call.string_argument(1, "fillchar");
@@ -243,7 +243,7 @@ Value pad(const Call& call, Align align) {
   return call.runtime.make_string(std::move(text));
 }
 
-Value zero_fill(const Call& call) {
+Value zero_fill(const MethodCall& call) {
   const std::int64_t width = call.integer_argument(0, "width", 0);
   const std::string& text = call.text();
   const auto size = static_cast<std::int64_t>(count_code_points(text));
@@ -257,7 +257,7 @@ Value zero_fill(const Call& call) {
 
 // isdigit and its kin: every character is in the class, and there is one.
 template <class Predicate>
-Value all_characters(const Call& call, Predicate predicate) {
+Value all_characters(const MethodCall& call, Predicate predicate) {
   const std::string& text = call.text();
   for (std::size_t at = 0; at < text.size();) {
     const Utf8Step step = decode_utf8(text, at);
@@ -284,7 +284,7 @@ bool is_numeric(char32_t c) {
 }
 
 // isupper and islower: one letter of that case at least, none of the other.
-Value has_case(const Call& call, utf8proc_category_t wanted, utf8proc_category_t other) {
+Value has_case(const MethodCall& call, utf8proc_category_t wanted, utf8proc_category_t other) {
   bool any = false;
   const std::string& text = call.text();
   for (std::size_t at = 0; at < text.size();) {
@@ -309,12 +309,12 @@ std::string title_case(std::string_view text) {
   return out;
 }
 
-Value replace_method(const Call& call) {
+Value replace_method(const MethodCall& call) {
   return call.runtime.make_string(replace(call.runtime, call.text(), call.string_argument(0, "old"),
                                           call.string_argument(1, "new"), call.integer_argument(2, "count", -1)));
 }
 
-Value remove_affix(const Call& call, bool at_end) {
+Value remove_affix(const MethodCall& call, bool at_end) {
   const std::string part = call.string_argument(0, at_end ? "suffix" : "prefix");
   std::string_view text = call.text();
   if (!part.empty() && (at_end ? text.ends_with(part) : text.starts_with(part))) {
@@ -329,46 +329,49 @@ Value remove_affix(const Call& call, bool at_end) {
 
 const MethodTable& string_methods() {
   static const MethodTable kTable = {
-      {"strip", [](const Call& call) { return strip_method(call, true, true); }},
-      {"lstrip", [](const Call& call) { return strip_method(call, true, false); }},
-      {"rstrip", [](const Call& call) { return strip_method(call, false, true); }},
-      {"split", [](const Call& call) { return split_method(call, false); }},
-      {"rsplit", [](const Call& call) { return split_method(call, true); }},
+      {"strip", [](const MethodCall& call) { return strip_method(call, true, true); }},
+      {"lstrip", [](const MethodCall& call) { return strip_method(call, true, false); }},
+      {"rstrip", [](const MethodCall& call) { return strip_method(call, false, true); }},
+      {"split", [](const MethodCall& call) { return split_method(call, false); }},
+      {"rsplit", [](const MethodCall& call) { return split_method(call, true); }},
       {"splitlines", splitlines},
-      {"startswith", [](const Call& call) { return affix(call, false); }},
-      {"endswith", [](const Call& call) { return affix(call, true); }},
-      {"removeprefix", [](const Call& call) { return remove_affix(call, false); }},
-      {"removesuffix", [](const Call& call) { return remove_affix(call, true); }},
+      {"startswith", [](const MethodCall& call) { return affix(call, false); }},
+      {"endswith", [](const MethodCall& call) { return affix(call, true); }},
+      {"removeprefix", [](const MethodCall& call) { return remove_affix(call, false); }},
+      {"removesuffix", [](const MethodCall& call) { return remove_affix(call, true); }},
       {"replace", replace_method},
-      {"find", [](const Call& call) { return find_method(call, false, false); }},
-      {"rfind", [](const Call& call) { return find_method(call, true, false); }},
-      {"index", [](const Call& call) { return find_method(call, false, true); }},
+      {"find", [](const MethodCall& call) { return find_method(call, false, false); }},
+      {"rfind", [](const MethodCall& call) { return find_method(call, true, false); }},
+      {"index", [](const MethodCall& call) { return find_method(call, false, true); }},
       {"count", count_method},
       {"join", join_method},
-      {"partition", [](const Call& call) { return partition(call, false); }},
-      {"rpartition", [](const Call& call) { return partition(call, true); }},
-      {"lower", [](const Call& call) { return call.runtime.make_string(to_lower(call.text())); }},
-      {"upper", [](const Call& call) { return call.runtime.make_string(to_upper(call.text())); }},
-      {"title", [](const Call& call) { return call.runtime.make_string(title_case(call.text())); }},
-      {"capitalize", [](const Call& call) { return call.runtime.make_string(capitalize(call.text())); }},
-      {"ljust", [](const Call& call) { return pad(call, Align::kLeft); }},
-      {"rjust", [](const Call& call) { return pad(call, Align::kRight); }},
-      {"center", [](const Call& call) { return pad(call, Align::kCenter); }},
+      {"partition", [](const MethodCall& call) { return partition(call, false); }},
+      {"rpartition", [](const MethodCall& call) { return partition(call, true); }},
+      {"lower", [](const MethodCall& call) { return call.runtime.make_string(to_lower(call.text())); }},
+      {"upper", [](const MethodCall& call) { return call.runtime.make_string(to_upper(call.text())); }},
+      {"title", [](const MethodCall& call) { return call.runtime.make_string(title_case(call.text())); }},
+      {"capitalize", [](const MethodCall& call) { return call.runtime.make_string(capitalize(call.text())); }},
+      {"ljust", [](const MethodCall& call) { return pad(call, Align::kLeft); }},
+      {"rjust", [](const MethodCall& call) { return pad(call, Align::kRight); }},
+      {"center", [](const MethodCall& call) { return pad(call, Align::kCenter); }},
       {"zfill", zero_fill},
-      {"isdigit", [](const Call& call) { return all_characters(call, is_decimal); }},
-      {"isdecimal", [](const Call& call) { return all_characters(call, is_decimal); }},
-      {"isnumeric", [](const Call& call) { return all_characters(call, is_numeric); }},
-      {"isalpha", [](const Call& call) { return all_characters(call, is_letter); }},
+      {"isdigit", [](const MethodCall& call) { return all_characters(call, is_decimal); }},
+      {"isdecimal", [](const MethodCall& call) { return all_characters(call, is_decimal); }},
+      {"isnumeric", [](const MethodCall& call) { return all_characters(call, is_numeric); }},
+      {"isalpha", [](const MethodCall& call) { return all_characters(call, is_letter); }},
       {"isalnum",
-       [](const Call& call) { return all_characters(call, [](char32_t c) { return is_letter(c) || is_numeric(c); }); }},
-      {"isspace", [](const Call& call) { return all_characters(call, [](char32_t c) { return is_space(c, true); }); }},
-      {"isupper", [](const Call& call) { return has_case(call, UTF8PROC_CATEGORY_LU, UTF8PROC_CATEGORY_LL); }},
-      {"islower", [](const Call& call) { return has_case(call, UTF8PROC_CATEGORY_LL, UTF8PROC_CATEGORY_LU); }},
+       [](const MethodCall& call) {
+         return all_characters(call, [](char32_t c) { return is_letter(c) || is_numeric(c); });
+       }},
+      {"isspace",
+       [](const MethodCall& call) { return all_characters(call, [](char32_t c) { return is_space(c, true); }); }},
+      {"isupper", [](const MethodCall& call) { return has_case(call, UTF8PROC_CATEGORY_LU, UTF8PROC_CATEGORY_LL); }},
+      {"islower", [](const MethodCall& call) { return has_case(call, UTF8PROC_CATEGORY_LL, UTF8PROC_CATEGORY_LU); }},
   };
   return kTable;
 }
 
-Value dict_get(const Call& call) {
+Value dict_get(const MethodCall& call) {
   const Value* key = call.arguments.find(0, "key");
   if (key == nullptr) return call.runtime.refuse("get without a key");
   const Value* found = call.self.dict().find(call.runtime, *key);
@@ -376,7 +379,7 @@ Value dict_get(const Call& call) {
   return found != nullptr ? *found : fallback != nullptr ? *fallback : Value(nullptr);
 }
 
-Value dict_entries(const Call& call, bool keys, bool values) {
+Value dict_entries(const MethodCall& call, bool keys, bool values) {
   std::vector<Value> items;
   for (const auto& [key, value] : call.self.dict().entries) {
     items.push_back(keys && values ? call.runtime.make_list({key, value}, true) : keys ? key : value);
@@ -387,15 +390,15 @@ Value dict_entries(const Call& call, bool keys, bool values) {
 const MethodTable& dict_methods() {
   static const MethodTable kTable = {
       {"get", dict_get},
-      {"items", [](const Call& call) { return dict_entries(call, true, true); }},
-      {"keys", [](const Call& call) { return dict_entries(call, true, false); }},
-      {"values", [](const Call& call) { return dict_entries(call, false, true); }},
-      {"copy", [](const Call& call) { return call.self; }},
+      {"items", [](const MethodCall& call) { return dict_entries(call, true, true); }},
+      {"keys", [](const MethodCall& call) { return dict_entries(call, true, false); }},
+      {"values", [](const MethodCall& call) { return dict_entries(call, false, true); }},
+      {"copy", [](const MethodCall& call) { return call.self; }},
   };
   return kTable;
 }
 
-Value list_index(const Call& call) {
+Value list_index(const MethodCall& call) {
   const Value* wanted = call.arguments.find(0, "value");
   const auto& items = call.self.list().items;
   for (std::size_t i = 0; wanted != nullptr && i < items.size(); ++i) {
@@ -404,7 +407,7 @@ Value list_index(const Call& call) {
   return call.runtime.refuse("index of a value that is not in the list");
 }
 
-Value list_count(const Call& call) {
+Value list_count(const MethodCall& call) {
   const Value* wanted = call.arguments.find(0, "value");
   if (wanted == nullptr) return call.runtime.refuse("count without a value");
   const auto& items = call.self.list().items;
@@ -414,17 +417,17 @@ Value list_count(const Call& call) {
 
 const MethodTable& list_methods() {
   static const MethodTable kTable = {
-      {"index", list_index}, {"count", list_count}, {"copy", [](const Call& call) { return call.self; }}};
+      {"index", list_index}, {"count", list_count}, {"copy", [](const MethodCall& call) { return call.self; }}};
   return kTable;
 }
 
-Value loop_cycle(const Call& call) {
+Value loop_cycle(const MethodCall& call) {
   const auto& choices = call.arguments.positional;
   if (choices.empty()) return call.runtime.refuse("loop.cycle without values");
   return choices[call.self.loop()->index % choices.size()];
 }
 
-Value loop_changed(const Call& call) {
+Value loop_changed(const MethodCall& call) {
   Loop& loop = *call.self.loop();
   const auto& now = call.arguments.positional;
   const bool same = loop.has_changed && equal(call.runtime, now, loop.last_changed);

@@ -12,6 +12,9 @@ namespace latte {
 /// the document shallow, whatever the file holds.
 inline constexpr int kMaxJsonDepth = 128;
 
+/// Deepest nesting of an entry of type Sequence (normalizers, pre-tokenizers, post-processors).
+inline constexpr int kMostSequences = 8;
+
 /// The whole of a text file. Errors name the path: kNotFound when it does not exist, kIo when it cannot be
 /// read, kInvalidInput when it is a directory, a pipe or a device.
 Result<std::string> read_text_file(const std::string& path);

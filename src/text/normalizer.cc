@@ -18,8 +18,6 @@ namespace {
 // utf8proc puts marks in order by exchanging neighbours, which is quadratic in the length of a run of marks. No text
 // that people write has runs this long; ordering them first (a canonical equivalence) keeps a hostile one linear.
 constexpr std::size_t kLongMarkRun = 64;
-constexpr int kMaxNesting = 8;
-
 std::string order_long_mark_runs(std::string_view text) {
   struct Mark {
     int combining_class;
@@ -120,10 +118,10 @@ Status Normalizer::add(const nlohmann::json& entry, const std::string& key, std:
   }
   if (*type == "Sequence") {
     const auto members = entry.find("normalizers");
-    if (members == entry.end() || !members->is_array() || depth >= kMaxNesting) {
+    if (members == entry.end() || !members->is_array() || depth >= kMostSequences) {
       return fail(ErrorKind::kInvalidInput,
                   "{}: {}.normalizers, expected the list of a Sequence nested at most {} times", file, key,
-                  kMaxNesting);
+                  kMostSequences);
     }
     std::size_t index = 0;
     for (const nlohmann::json& member : *members) {

@@ -12,7 +12,6 @@
 namespace latte {
 namespace {
 
-constexpr int kMaxNesting = 8;
 // GPT-2's expression, which ByteLevel applies unless use_regex is false.
 constexpr std::string_view kByteLevelRegex =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
@@ -119,9 +118,9 @@ Status PreTokenizer::add(const nlohmann::json& entry, const std::string& key, st
   }
   if (*type == "Sequence") {
     const auto members = entry.find("pretokenizers");
-    if (members == entry.end() || !members->is_array() || depth >= kMaxNesting) {
+    if (members == entry.end() || !members->is_array() || depth >= kMostSequences) {
       return fail(ErrorKind::kInvalidInput, "{}: {}.pretokenizers, expected a list nested at most {} times", file, key,
-                  kMaxNesting);
+                  kMostSequences);
     }
     std::size_t index = 0;
     for (const nlohmann::json& member : *members) {

@@ -10,8 +10,6 @@
 namespace latte {
 namespace {
 
-constexpr int kMaxNesting = 8;
-
 Result<std::optional<std::int32_t>> named_token(const SentenceTokenSources& sources, const char* key,
                                                 const Vocabulary& vocabulary) {
   using Found = std::optional<std::int32_t>;
@@ -66,9 +64,9 @@ Status read_post_processor(const nlohmann::json& entry, const std::string& key, 
   if (*type == "ByteLevel") return {};  // moves offsets only
   if (*type == "Sequence") {
     const auto members = entry.find("processors");
-    if (members == entry.end() || !members->is_array() || depth >= kMaxNesting) {
+    if (members == entry.end() || !members->is_array() || depth >= kMostSequences) {
       return fail(ErrorKind::kInvalidInput, "{}: {}.processors, expected a list nested at most {} times", file, key,
-                  kMaxNesting);
+                  kMostSequences);
     }
     std::size_t index = 0;
     for (const nlohmann::json& member : *members) {

@@ -80,13 +80,12 @@ TEST(Pinned, LogitsAreThoseOfAnyCutIntoPromptSteps) {
   const auto logits = [&](std::vector<int> steps) {
     Session session = session_or_die(engine);
     std::vector<float> all;
-    const Status done = session.logits(
-        some_ids(300), {.steps = std::move(steps), .redo = 0, .role = StepRole::kPrompt},
-        [&](int, std::span<const float> values) -> Status {
-          all.insert(all.end(), values.begin(), values.end());
-          return {};
-        },
-        {});
+    const Status done = session.logits(some_ids(300), {.steps = std::move(steps), .redo = 0, .role = StepRole::kPrompt},
+                                       [&](int, std::span<const float> values) -> Status {
+                                         all.insert(all.end(), values.begin(), values.end());
+                                         return {};
+                                       },
+                                       {});
     EXPECT_TRUE(done.ok());
     return all;
   };

@@ -209,7 +209,6 @@ TEST(Sampler, RefusesOptionsThatMakeNoDistribution) {
   }
 }
 
-
 // One token has more than half the mass; the others, far below it, hold a tenth of it together.
 TEST(Sampler, TopPTakesTheLikelyTokensBeforeTheFarOnes) {
   std::vector<float> logits(1000, -9.0F);

@@ -34,7 +34,8 @@ class LongAttention : public ::testing::TestWithParam<int> {};
 TEST_P(LongAttention, AgreesWithTheReference) { expect_agreement(long_spec(8, 128, 32, GetParam(), DType::kBf16)); }
 
 INSTANTIATE_TEST_SUITE_P(Lengths, LongAttention,
-                         ::testing::Values(8191, 8192, 8193, 16383, 16384, 16385, 32767, 32768, 32769, 65535, 65536, 65537));
+                         ::testing::Values(8191, 8192, 8193, 16383, 16384, 16385, 32767, 32768, 32769, 65535, 65536,
+                                           65537));
 
 TEST(LongAttentionWide, AgreesWithTheReference) { expect_agreement(long_spec(16, 512, 64, 8193, DType::kF32)); }
 

@@ -110,8 +110,9 @@ TEST(Checkpoint, FolderWithoutWeightsIsNamed) {
   const Result<Checkpoint> checkpoint = Checkpoint::open(folder.path());
   ASSERT_FALSE(checkpoint.ok());
   EXPECT_EQ(checkpoint.error().message,
-            folder.path() + ": no model.safetensors nor model.safetensors.index.json in it, expected the weights of a model "
-                            "beside its config.json: download them");
+            folder.path() +
+                ": no model.safetensors nor model.safetensors.index.json in it, expected the weights of a model "
+                "beside its config.json: download them");
   const Result<Checkpoint> nowhere = Checkpoint::open(folder.file("none"));
   ASSERT_FALSE(nowhere.ok());
   EXPECT_EQ(nowhere.error().message, folder.file("none") + ": no such folder, expected a model folder");

@@ -33,7 +33,7 @@ struct AttendSpec {
   bool values_behind_keys = false;  ///< else: in the same rows, behind the keys of all lanes (of equal width)
   DType keys = DType::kF32;
   bool expanded = false;  ///< keys and values are a step's workspace
-  int exact = -1;  ///< of Q8 keys: columns behind the coded ones; -1: those past the values, or none
+  int exact = -1;         ///< of Q8 keys: columns behind the coded ones; -1: those past the values, or none
   QueryLayout layout = QueryLayout::kLaneMajor;
   int page_rows = 64;
   std::uint64_t placement = 1;  ///< of the pages in memory

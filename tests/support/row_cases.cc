@@ -24,7 +24,6 @@ DeviceMatrix activations(Backend& backend, std::span<const int> rows, int cols, 
   return matrix;
 }
 
-
 OperationCase embed_case(DType dtype, int vocabulary, int width, int rows, double scale = 1) {
   const auto prepare = [=](Backend& backend, std::span<const int> row_numbers) {
     struct State {

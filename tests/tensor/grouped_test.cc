@@ -19,8 +19,8 @@ Grouped quantise(std::span<const float> values, std::int64_t rows, std::int64_t 
   Grouped made{std::vector<std::byte>(static_cast<std::size_t>(matrix_bytes(dtype, rows, cols))), {}};
   for (std::int64_t first = 0; first < rows; first += kPanelOutputs) {
     const int outputs = static_cast<int>(std::min<std::int64_t>(kPanelOutputs, rows - first));
-    quantise_panel(values.subspan(static_cast<std::size_t>(first * cols), static_cast<std::size_t>(outputs * cols)), cols,
-                   outputs, cols, dtype, made.bytes.data() + first / kPanelOutputs * panel_bytes(dtype, cols));
+    quantise_panel(values.subspan(static_cast<std::size_t>(first * cols), static_cast<std::size_t>(outputs * cols)),
+                   cols, outputs, cols, dtype, made.bytes.data() + first / kPanelOutputs * panel_bytes(dtype, cols));
   }
   made.ref = {made.bytes.data(), dtype, rows, cols, cols};
   return made;
@@ -59,13 +59,15 @@ TEST(Grouped, ErrorsOnGaussianMatricesAreBounded) {
 
 TEST(Grouped, ValuesOfTheGridAreKeptExactly) {
   std::vector<float> values(3 * 70);
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = 0.25f * static_cast<float>(static_cast<int>(i * 5 % 16) - 8);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = 0.25f * static_cast<float>(static_cast<int>(i * 5 % 16) - 8);
   for (const DType dtype : {DType::kQ4}) {
     const Grouped made = quantise(values, 3, 70, dtype);
     for (std::int64_t n = 0; n < 3; ++n) {
       std::vector<float> row(70);
       dequantise_row(made.ref, n, row);
-      for (std::size_t k = 0; k < 64; ++k) EXPECT_EQ(row[k], values[static_cast<std::size_t>(n) * 70 + k]) << n << " " << k;
+      for (std::size_t k = 0; k < 64; ++k)
+        EXPECT_EQ(row[k], values[static_cast<std::size_t>(n) * 70 + k]) << n << " " << k;
     }
   }
 }
@@ -73,7 +75,8 @@ TEST(Grouped, ValuesOfTheGridAreKeptExactly) {
 TEST(Grouped, ZerosAndTinyGroupsAreZero) {
   std::vector<float> values(16 * 64, 0.0f);
   values[5] = 1e-35f;
-  for (const DType dtype : {DType::kQ8, DType::kQ4}) EXPECT_EQ(relative_error(values, quantise(values, 16, 64, dtype).ref), 1);
+  for (const DType dtype : {DType::kQ8, DType::kQ4})
+    EXPECT_EQ(relative_error(values, quantise(values, 16, 64, dtype).ref), 1);
 }
 
 TEST(Grouped, BlocksAreWholeCacheLines) {
@@ -112,7 +115,8 @@ TEST(QuantiseGroup, RoundsToNearestEven) {
 }
 
 TEST(QuantiseGroup, NonFiniteValuesMakeTheScaleNaN) {
-  for (const float bad : {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(), std::nanf("")}) {
+  for (const float bad :
+       {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(), std::nanf("")}) {
     std::vector<float> x(32, 1.0f);
     x[9] = bad;
     std::int8_t codes[kGroupInputs];

@@ -9,7 +9,7 @@ namespace latte::reference {
 namespace {
 
 /// Rows whose expert outputs are held at once.
-constexpr std::int64_t kRowBlock = 512;
+constexpr std::int64_t kStepRows = 512;
 
 /// An owned [rows, cols] matrix of doubles.
 struct Doubles {
@@ -77,15 +77,15 @@ void experts(const ExpertsArgs& args) {
               "a chosen expert exists");
     }
   }
-  for (std::int64_t begin = 0; begin < args.x_LD.rows; begin += kRowBlock) {
-    routed(args, begin, std::min(begin + kRowBlock, args.x_LD.rows));
+  for (std::int64_t begin = 0; begin < args.x_LD.rows; begin += kStepRows) {
+    routed(args, begin, std::min(begin + kStepRows, args.x_LD.rows));
   }
   if (args.shared != nullptr) ffn({args.step_class, args.x_LD, *args.shared, args.y_LD});
 }
 
 void ffn(const FfnArgs& args) {
-  for (std::int64_t begin = 0; begin < args.x_LD.rows; begin += kRowBlock) {
-    const std::int64_t count = std::min(kRowBlock, args.x_LD.rows - begin);
+  for (std::int64_t begin = 0; begin < args.x_LD.rows; begin += kStepRows) {
+    const std::int64_t count = std::min(kStepRows, args.x_LD.rows - begin);
     const Doubles out_LD = gated(args.x_LD.rows_from(begin, count), args.weights);
     for (std::int64_t l = 0; l < count; ++l) {
       add(double_row(ConstMatRef(out_LD.matrix), l), 1, double_row(args.y_LD, begin + l), args.y_LD.cols);

@@ -6,9 +6,9 @@
 namespace latte {
 namespace {
 
-constexpr std::string_view kWords[] = {"deepseek_v2", "DeepseekV2ForCausalLM"};
+constexpr std::string_view kDeepseekV2Words[] = {"deepseek_v2", "DeepseekV2ForCausalLM"};
 
-void read(KeyReader& reader, ModelConfig& config) {
+void read_deepseek_v2(KeyReader& reader, ModelConfig& config) {
   read_sizes(reader, {.rms_norm_eps = assumed(1e-6)}, config);
   read_mla(reader,
            {.r = assumed(512), .p = assumed(64), .n = assumed(128), .v = assumed(128), .q_lora_rank = assumed(1536)},
@@ -33,6 +33,6 @@ void read(KeyReader& reader, ModelConfig& config) {
 }  // namespace
 
 extern const Family kDeepseekV2Family;
-const Family kDeepseekV2Family{"deepseek_v2", kWords, read};
+const Family kDeepseekV2Family{"deepseek_v2", kDeepseekV2Words, read_deepseek_v2};
 
 }  // namespace latte

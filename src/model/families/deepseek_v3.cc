@@ -6,9 +6,9 @@
 namespace latte {
 namespace {
 
-constexpr std::string_view kWords[] = {"deepseek_v3", "kimi_k2", "joyai_llm_flash", "DeepseekV3ForCausalLM"};
+constexpr std::string_view kDeepseekV3Words[] = {"deepseek_v3", "kimi_k2", "joyai_llm_flash", "DeepseekV3ForCausalLM"};
 
-void read(KeyReader& reader, ModelConfig& config) {
+void read_deepseek_v3(KeyReader& reader, ModelConfig& config) {
   read_sizes(reader,
              {.vocab = assumed(129280),
               .hidden = assumed(7168),
@@ -48,6 +48,6 @@ void read(KeyReader& reader, ModelConfig& config) {
 }  // namespace
 
 extern const Family kDeepseekV3Family;
-const Family kDeepseekV3Family{"deepseek_v3", kWords, read};
+const Family kDeepseekV3Family{"deepseek_v3", kDeepseekV3Words, read_deepseek_v3};
 
 }  // namespace latte

@@ -6,9 +6,9 @@
 namespace latte {
 namespace {
 
-constexpr std::string_view kWords[] = {"dots1", "Dots1ForCausalLM"};
+constexpr std::string_view kDots1Words[] = {"dots1", "Dots1ForCausalLM"};
 
-void read(KeyReader& reader, ModelConfig& config) {
+void read_dots1(KeyReader& reader, ModelConfig& config) {
   read_sizes(reader, {}, config);
   read_gqa(reader, config);
   config.qk_norm = true;
@@ -22,6 +22,6 @@ void read(KeyReader& reader, ModelConfig& config) {
 }  // namespace
 
 extern const Family kDots1Family;
-const Family kDots1Family{"dots1", kWords, read};
+const Family kDots1Family{"dots1", kDots1Words, read_dots1};
 
 }  // namespace latte

@@ -8,9 +8,9 @@
 namespace latte {
 namespace {
 
-constexpr std::string_view kWords[] = {"glm4_moe_lite", "Glm4MoeLiteForCausalLM"};
+constexpr std::string_view kGlm4MoeLiteWords[] = {"glm4_moe_lite", "Glm4MoeLiteForCausalLM"};
 
-void read(KeyReader& reader, ModelConfig& config) {
+void read_glm4_moe_lite(KeyReader& reader, ModelConfig& config) {
   read_sizes(reader, {}, config);
   read_mla(reader, {}, config);
   read_rope(reader, refused<double>(), config);
@@ -26,6 +26,6 @@ void read(KeyReader& reader, ModelConfig& config) {
 }  // namespace
 
 extern const Family kGlm4MoeLiteFamily;
-const Family kGlm4MoeLiteFamily{"glm4_moe_lite", kWords, read};
+const Family kGlm4MoeLiteFamily{"glm4_moe_lite", kGlm4MoeLiteWords, read_glm4_moe_lite};
 
 }  // namespace latte

@@ -6,9 +6,9 @@
 namespace latte {
 namespace {
 
-constexpr std::string_view kWords[] = {"llama", "LlamaForCausalLM"};
+constexpr std::string_view kLlamaWords[] = {"llama", "LlamaForCausalLM"};
 
-void read(KeyReader& reader, ModelConfig& config) {
+void read_llama(KeyReader& reader, ModelConfig& config) {
   read_sizes(reader, {}, config);
   read_gqa(reader, config);
   read_rope(reader, refused<double>(), config);
@@ -18,6 +18,6 @@ void read(KeyReader& reader, ModelConfig& config) {
 }  // namespace
 
 extern const Family kLlamaFamily;
-const Family kLlamaFamily{"llama", kWords, read};
+const Family kLlamaFamily{"llama", kLlamaWords, read_llama};
 
 }  // namespace latte

@@ -12,9 +12,9 @@
 namespace latte {
 namespace {
 
-constexpr std::string_view kWords[] = {"minicpm3", "MiniCPM3ForCausalLM"};
+constexpr std::string_view kMiniCpm3Words[] = {"minicpm3", "MiniCPM3ForCausalLM"};
 
-void read(KeyReader& reader, ModelConfig& config) {
+void read_minicpm3(KeyReader& reader, ModelConfig& config) {
   read_sizes(reader, {.tie_word_embeddings = assumed(true)}, config);
   const int heads = reader.size("num_attention_heads", refused<int>(), kMaxHeads);
   read_mla(reader, {.v = means(config.hidden / heads)}, config);
@@ -33,6 +33,6 @@ void read(KeyReader& reader, ModelConfig& config) {
 }  // namespace
 
 extern const Family kMiniCpm3Family;
-const Family kMiniCpm3Family{"minicpm3", kWords, read};
+const Family kMiniCpm3Family{"minicpm3", kMiniCpm3Words, read_minicpm3};
 
 }  // namespace latte

@@ -6,9 +6,9 @@
 namespace latte {
 namespace {
 
-constexpr std::string_view kWords[] = {"qwen2", "Qwen2ForCausalLM"};
+constexpr std::string_view kQwen2Words[] = {"qwen2", "Qwen2ForCausalLM"};
 
-void read(KeyReader& reader, ModelConfig& config) {
+void read_qwen2(KeyReader& reader, ModelConfig& config) {
   read_sizes(reader, {}, config);
   read_gqa(reader, config);
   config.attention_bias = {.inputs = true, .output = false};
@@ -18,6 +18,6 @@ void read(KeyReader& reader, ModelConfig& config) {
 }  // namespace
 
 extern const Family kQwen2Family;
-const Family kQwen2Family{"qwen2", kWords, read};
+const Family kQwen2Family{"qwen2", kQwen2Words, read_qwen2};
 
 }  // namespace latte

@@ -6,9 +6,9 @@
 namespace latte {
 namespace {
 
-constexpr std::string_view kWords[] = {"qwen3", "Qwen3ForCausalLM"};
+constexpr std::string_view kQwen3Words[] = {"qwen3", "Qwen3ForCausalLM"};
 
-void read(KeyReader& reader, ModelConfig& config) {
+void read_qwen3(KeyReader& reader, ModelConfig& config) {
   read_sizes(reader, {}, config);
   read_gqa(reader, config);
   config.qk_norm = true;
@@ -18,6 +18,6 @@ void read(KeyReader& reader, ModelConfig& config) {
 }  // namespace
 
 extern const Family kQwen3Family;
-const Family kQwen3Family{"qwen3", kWords, read};
+const Family kQwen3Family{"qwen3", kQwen3Words, read_qwen3};
 
 }  // namespace latte

@@ -10,7 +10,7 @@
 namespace latte {
 namespace {
 
-constexpr std::string_view kWords[] = {"qwen3_moe", "Qwen3MoeForCausalLM"};
+constexpr std::string_view kQwen3MoeWords[] = {"qwen3_moe", "Qwen3MoeForCausalLM"};
 
 bool lists(const Json* layers, int layer) {
   return layers != nullptr && std::any_of(layers->begin(), layers->end(), [layer](const Json& number) {
@@ -33,7 +33,7 @@ void read_expert_layers(KeyReader& reader, ModelConfig& config) {
   }
 }
 
-void read(KeyReader& reader, ModelConfig& config) {
+void read_qwen3_moe(KeyReader& reader, ModelConfig& config) {
   read_sizes(reader, {}, config);
   read_gqa(reader, config);
   config.qk_norm = true;
@@ -47,6 +47,6 @@ void read(KeyReader& reader, ModelConfig& config) {
 }  // namespace
 
 extern const Family kQwen3MoeFamily;
-const Family kQwen3MoeFamily{"qwen3_moe", kWords, read};
+const Family kQwen3MoeFamily{"qwen3_moe", kQwen3MoeWords, read_qwen3_moe};
 
 }  // namespace latte

@@ -7,10 +7,10 @@
 namespace latte {
 namespace {
 
-constexpr std::string_view kWords[] = {"youtu", "youtu_llm", "youtu_vl", "YoutuForCausalLM",
-                                       "YoutuVLForConditionalGeneration"};
+constexpr std::string_view kYoutuWords[] = {"youtu", "youtu_llm", "youtu_vl", "YoutuForCausalLM",
+                                            "YoutuVLForConditionalGeneration"};
 
-void read(KeyReader& reader, ModelConfig& config) {
+void read_youtu(KeyReader& reader, ModelConfig& config) {
   read_sizes(reader, {.tie_word_embeddings = assumed(true)}, config);
   read_mla(reader, {}, config);
   read_rope(reader, refused<double>(), config);
@@ -20,6 +20,6 @@ void read(KeyReader& reader, ModelConfig& config) {
 }  // namespace
 
 extern const Family kYoutuFamily;
-const Family kYoutuFamily{"youtu", kWords, read};
+const Family kYoutuFamily{"youtu", kYoutuWords, read_youtu};
 
 }  // namespace latte
