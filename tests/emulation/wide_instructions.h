@@ -210,6 +210,19 @@ template <class T>
 __m512i shift_right(__m512i v, int n) {
   return lanes<T, __m512i>([&](int i) { return lane<T>(v, i) >> n; });
 }
+inline __m512i mask_blend_epi16(__mmask32 m, __m512i no, __m512i yes) {
+  return lanes<std::uint16_t, __m512i>([&](int i) { return lane<std::uint16_t>(bit(m, i) ? yes : no, i); });
+}
+/// Bit by bit what `kHow` holds at 4 a + 2 b + c.
+template <int kHow>
+__m512i ternarylogic(__m512i a, __m512i b, __m512i c) {
+  __m512i result{};
+  for (int i = 0; i < 8; ++i) {
+    const __m512i in_a = i & 4 ? a : ~a, in_b = i & 2 ? b : ~b, in_c = i & 1 ? c : ~c;
+    if (kHow >> i & 1) result |= in_a & in_b & in_c;
+  }
+  return result;
+}
 inline __m512i mask_sub_epi8(__m512i from, __mmask64 m, __m512i a, __m512i b) {
   return lanes<std::int8_t, __m512i>([&](int i) {
     return bit(m, i) ? lane<std::int8_t>(a, i) - lane<std::int8_t>(b, i) : lane<std::int8_t>(from, i);
@@ -385,9 +398,13 @@ inline void tile_dpbssd(int c, int a, int b) {
 #define _mm512_cvtne2ps_pbh latte::emulated::cvtne2ps_pbh
 #define _mm512_cvtneps_pbh latte::emulated::cvtneps_pbh
 #define _mm512_castsi512_ps latte::emulated::as<__m512>
+#define _mm512_castps_si512 latte::emulated::as<__m512i>
 #define _mm512_castps512_ps256 latte::emulated::extractf32x8_ps<0>
 #undef _mm512_extractf32x8_ps
 #define _mm512_extractf32x8_ps(v, half) latte::emulated::extractf32x8_ps<(half)>(v)
+#undef _mm512_ternarylogic_epi32
+#define _mm512_ternarylogic_epi32(a, b, c, how) latte::emulated::ternarylogic<(how)>(a, b, c)
+#define _mm512_mask_blend_epi16 latte::emulated::mask_blend_epi16
 #define _mm512_set1_epi8 latte::emulated::set1<char>
 #define _mm512_set1_epi16 latte::emulated::set1<std::int16_t>
 #define _mm512_set1_epi32 latte::emulated::set1<std::int32_t>
@@ -401,6 +418,8 @@ inline void tile_dpbssd(int c, int a, int b) {
 #define _mm512_xor_si512(a, b) ((a) ^ (b))
 #undef _mm512_slli_epi32
 #define _mm512_slli_epi32 latte::emulated::shift_left<std::uint32_t>
+#undef _mm512_srli_epi32
+#define _mm512_srli_epi32 latte::emulated::shift_right<std::uint32_t>
 #undef _mm512_srai_epi32
 #define _mm512_srai_epi32 latte::emulated::shift_right<std::int32_t>
 #undef _mm512_srli_epi16
@@ -423,6 +442,7 @@ inline void tile_dpbssd(int c, int a, int b) {
 #undef _tile_release
 #undef _tile_zero
 #undef _tile_loadd
+#undef _tile_stream_loadd
 #undef _tile_stored
 #undef _tile_dpbf16ps
 #undef _tile_dpbssd
@@ -430,6 +450,7 @@ inline void tile_dpbssd(int c, int a, int b) {
 #define _tile_release latte::emulated::tile_release
 #define _tile_zero latte::emulated::tile_zero
 #define _tile_loadd latte::emulated::tile_loadd
+#define _tile_stream_loadd latte::emulated::tile_loadd
 #define _tile_stored latte::emulated::tile_stored
 #define _tile_dpbf16ps latte::emulated::tile_dpbf16ps
 #define _tile_dpbssd latte::emulated::tile_dpbssd

@@ -37,14 +37,6 @@ struct AmxLeafMemory {
   float* state;           ///< [4][lanes]
 };
 
-/// 32 floats from `from` on rounded to bf16, those past `width` 0.
-[[gnu::always_inline]] inline __m512i round_depth(const float* from, std::int64_t width) {
-  const auto some = [](std::int64_t n) { return static_cast<__mmask16>(n >= 16 ? 0xffff : n <= 0 ? 0 : (1 << n) - 1); };
-  const __m512 low = _mm512_maskz_loadu_ps(some(width), from);
-  const __m512 high = width <= 16 ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps(some(width - 16), from + 16);
-  return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low));
-}
-
 /// q [rows, key_width] to tiles: [vector of rows][depth][16 pairs][16 rows][2], rounded to bf16; padding is 0. Rows are
 /// read one after the other, which the processor fetches ahead; then tiles are turned in the first-level cache.
 inline void prepare_pairs(const float* q, std::int64_t q_stride, int rows, int key_width, std::uint16_t* to) {
@@ -209,12 +201,12 @@ inline void score_two_by_two(const KeyBlock& keys, int first_key, const std::uin
   const float* sums[4] = {to, to + kTileRows, far_to, far_to + kTileRows};
   begin_scores(pass, sums, kToBytes);
   for (std::int64_t depth = pass.begin; depth < pass.end; ++depth) {
-    _tile_loadd(4, near + depth * kTileDepth, row_bytes);
+    _tile_stream_loadd(4, near + depth * kTileDepth, row_bytes);
     _tile_loadd(6, q + depth * kTileElements, 64);
     _tile_loadd(7, next_q + depth * kTileElements, 64);
     _tile_dpbf16ps(0, 4, 6);
     _tile_dpbf16ps(1, 4, 7);
-    _tile_loadd(5, far + depth * kTileDepth, row_bytes);
+    _tile_stream_loadd(5, far + depth * kTileDepth, row_bytes);
     _tile_dpbf16ps(2, 5, 6);
     _tile_dpbf16ps(3, 5, 7);
   }
@@ -235,13 +227,13 @@ inline void score_one_by_four(const KeyBlock& keys, const std::uint16_t* q, std:
   for (std::int64_t depth = 0; depth < depths; ++depth) {
     const std::uint16_t* from = keys.rows + depth * kTileDepth;
     _tile_loadd(7, q + depth * kTileElements, 64);
-    _tile_loadd(4, from, row_bytes);
+    _tile_stream_loadd(4, from, row_bytes);
     _tile_dpbf16ps(0, 4, 7);
-    _tile_loadd(5, from + tile, row_bytes);
+    _tile_stream_loadd(5, from + tile, row_bytes);
     _tile_dpbf16ps(1, 5, 7);
-    _tile_loadd(6, from + 2 * tile, row_bytes);
+    _tile_stream_loadd(6, from + 2 * tile, row_bytes);
     _tile_dpbf16ps(2, 6, 7);
-    _tile_loadd(4, from + 3 * tile, row_bytes);
+    _tile_stream_loadd(4, from + 3 * tile, row_bytes);
     _tile_dpbf16ps(3, 4, 7);
   }
   constexpr std::int64_t kToBytes = 4 * kScoreRows;
@@ -376,13 +368,13 @@ inline void value_tiles(const std::uint16_t* p, const std::uint16_t* values, int
   const std::uint16_t* right = values + kSpanDepths * kTileElements;
   for (int depth = 0; depth < depths; ++depth) {
     const int at = depth * kTileElements;
-    _tile_loadd(4, p + at, 64);
+    _tile_stream_loadd(4, p + at, 64);
     _tile_loadd(6, values + at, 64);
     _tile_dpbf16ps(0, 4, 6);
     _tile_loadd(7, right + at, 64);
     _tile_dpbf16ps(1, 4, 7);
     if (!two_vectors) continue;
-    _tile_loadd(5, lower + at, 64);
+    _tile_stream_loadd(5, lower + at, 64);
     _tile_dpbf16ps(2, 5, 6);
     _tile_dpbf16ps(3, 5, 7);
   }

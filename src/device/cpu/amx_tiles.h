@@ -97,5 +97,13 @@ class TileUse {
   return _mm512_maskz_loadu_epi16(static_cast<__mmask32>((1u << n) - 1u), p);
 }
 
+/// 32 floats from `from` on rounded to bf16, those past `width` 0.
+[[gnu::always_inline]] inline __m512i round_depth(const float* from, std::int64_t width) {
+  const auto some = [](std::int64_t n) { return static_cast<__mmask16>(n >= 16 ? 0xffff : n <= 0 ? 0 : (1 << n) - 1); };
+  const __m512 low = _mm512_maskz_loadu_ps(some(width), from);
+  const __m512 high = width <= 16 ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps(some(width - 16), from + 16);
+  return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low));
+}
+
 }  // namespace
 }  // namespace latte

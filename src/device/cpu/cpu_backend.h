@@ -69,7 +69,16 @@ class CpuBackend final : public Backend {
     std::int64_t stride = 0;
     const std::uint16_t* bf16 = nullptr;  ///< where a bf16 weight asks for it
     std::int64_t bf16_stride = 0;
-    GroupedRows codes = {};  ///< where a grouped weight asks for it
+    GroupedRows codes = {};                ///< where a grouped weight asks for it
+    const std::uint16_t* tiles = nullptr;  ///< as WidePanel::x: of the product's own rows, where many rows ask for it
+  };
+  /// Up to 16 rows of x that become tiles.
+  struct TileRows {
+    const float* x = nullptr;
+    std::int64_t stride = 0;
+    int rows = 0;
+    std::int64_t cols = 0;
+    std::uint16_t* to = nullptr;
   };
   /// The rows that chose one expert, or all rows for the shared one.
   struct ExpertRows {
@@ -95,6 +104,10 @@ class CpuBackend final : public Backend {
   /// Adds to `rows` the form that `weight` asks for, unless it is there; `count` rows of `cols`. Valid until the next
   /// rows of that form are made.
   void add_form(ProductRows& rows, DType weight, bool wide, std::int64_t count, std::int64_t cols);
+  /// Has `rows` of x as tiles after the next make_tiles(), from `at` on; moves it past them.
+  const std::uint16_t* list_tiles(const float* x, std::int64_t stride, std::int64_t rows, std::int64_t cols,
+                                  std::uint16_t*& at);
+  void make_tiles();
   /// x as codes, into memory of the caller's.
   void round_to_codes(const float* x, std::int64_t stride, std::int64_t rows, std::int64_t cols, const CodeMemory& to);
   /// A product of rows [first, first + count) of `rows`, which have the form that the weight asks for.
@@ -118,9 +131,10 @@ class CpuBackend final : public Backend {
 
   std::vector<ProductJob> jobs_;
   std::vector<RowSumJob> row_sum_jobs_;
+  std::vector<TileRows> tile_rows_;
   std::vector<Scratch> thread_scratch_;
   CodeScratch codes_;
-  Scratch rounded_, packed_x_, hidden_, expert_out_, latent_;
+  Scratch rounded_, tiles_, packed_x_, hidden_, expert_out_, latent_;
   std::vector<int> chunk_order_;
   std::vector<AttendTask> attend_tasks_;
   bool attend_bf16_ = false;     ///< the call multiplies queries and rows as bf16

@@ -57,30 +57,39 @@ void CpuBackend::group_by_expert(const ExpertsArgs& args) {
 
 /// Hidden rows of every expert in the forms that the down projections ask for: their widths may differ.
 void CpuBackend::add_hidden_forms(StepClass step_class, const float* hidden) {
-  std::int64_t groups = 0, floats = 0;
+  std::int64_t groups = 0, floats = 0, elements = 0;
   bool round = false;
   for (const ExpertRows& group : expert_rows_) {
     const ConstMatRef& down = group.weights->down;
     floats += group.count * down.cols;
-    const bool to_bf16 = rounds(down.dtype) || wide(step_class, down.dtype, group.count);
-    if (!to_bf16 && is_grouped(down.dtype)) groups += group.count * group_count(down.cols);
-    round = round || to_bf16;
+    if (wide(step_class, down.dtype, group.count)) {
+      elements += wide_elements(group.count, down.cols);
+    } else if (rounds(down.dtype)) {
+      round = true;
+    } else if (is_grouped(down.dtype)) {
+      groups += group.count * group_count(down.cols);
+    }
   }
+  auto* tiles = tiles_.get<std::uint16_t>(elements);
   const std::uint16_t* bf16 = round ? rounded(hidden, floats, 1, floats) : nullptr;
   CodeMemory memory = codes_.get(groups, kGroupInputs);
   for (ExpertRows& group : expert_rows_) {
     const ConstMatRef& down = group.weights->down;
     const std::int64_t inner = down.cols;
     group.hidden = {.x = hidden + group.first_hidden, .stride = inner, .bf16_stride = inner};
-    const bool to_bf16 = rounds(down.dtype) || wide(step_class, down.dtype, group.count);
-    if (to_bf16) group.hidden.bf16 = bf16 + group.first_hidden;
-    if (to_bf16 || !is_grouped(down.dtype)) continue;
+    if (wide(step_class, down.dtype, group.count)) {
+      group.hidden.tiles = list_tiles(group.hidden.x, inner, group.count, inner, tiles);
+      continue;
+    }
+    if (rounds(down.dtype)) group.hidden.bf16 = bf16 + group.first_hidden;
+    if (!is_grouped(down.dtype)) continue;
     const std::int64_t row_groups = group_count(inner);
     round_to_codes(group.hidden.x, inner, group.count, inner, memory);
     group.hidden.codes = {memory.codes, memory.scales, memory.sums, row_groups};
     memory = {memory.codes + group.count * row_groups * kGroupInputs, memory.scales + group.count * row_groups,
               memory.sums + group.count * row_groups};
   }
+  make_tiles();
 }
 
 void CpuBackend::experts(const ExpertsArgs& args) {
@@ -115,14 +124,24 @@ void CpuBackend::experts(const ExpertsArgs& args) {
 
   ProductRows rows{.x = packed, .stride = width};
   jobs_.clear();
+  std::int64_t elements = 0;
+  for (const ExpertRows& group : expert_rows_) {
+    if (wide(args.step_class, group.weights->gate.dtype, group.count)) elements += wide_elements(group.count, width);
+  }
+  auto* tiles = tiles_.get<std::uint16_t>(elements);
   for (const ExpertRows& group : expert_rows_) {
     const ExpertWeights& block = *group.weights;
     const bool many = wide(args.step_class, block.gate.dtype, group.count);
-    add_form(rows, block.gate.dtype, many, packed_rows, width);
+    if (many) {
+      rows.tiles = list_tiles(packed + group.first * width, width, group.count, width, tiles);
+    } else {
+      add_form(rows, block.gate.dtype, false, packed_rows, width);
+    }
     const std::int64_t inner = block.gate.rows;
     jobs_.push_back(product_job(block.gate, &block.up, rows, many, group.first, group.count,
                                 {hidden + group.first_hidden, group.count, inner, inner}));
   }
+  make_tiles();
   products_.run(jobs_);
 
   add_hidden_forms(args.step_class, hidden);

@@ -141,7 +141,20 @@ enum class WideWeight : unsigned char { kBf16, kBf16ByInput, kQ8, kQ4 };
 inline constexpr int kWideSums = 32;
 inline constexpr int kWidePass = 512;
 
+/// x of a wide product: bf16 tiles [16 rows][32 inputs][row][input] of rows and inputs, padded with zeros. A tile is
+/// one run of memory: rows a power of two apart would share a few lines of the first-level cache, each on its own page.
+inline constexpr int kWideTileRows = 16;
+inline constexpr int kWideTileInputs = 32;
+/// Elements from 16 rows to the next.
+constexpr std::int64_t wide_row_tiles(std::int64_t k) {
+  return (k + kWideTileInputs - 1) / kWideTileInputs * kWideTileRows * kWideTileInputs;
+}
+constexpr std::int64_t wide_elements(std::int64_t rows, std::int64_t k) {
+  return (rows + kWideTileRows - 1) / kWideTileRows * wide_row_tiles(k);
+}
+
 /// Up to 32 weight rows, or with `w_up` 16 of both, times many rows of x rounded to bf16: y[m, n] as ProductPanel says.
+/// Reads ahead in the rows that follow them.
 struct WidePanel {
   const void* w = nullptr;
   const void* w_up = nullptr;
@@ -149,13 +162,13 @@ struct WidePanel {
   std::int64_t w_stride = 0;  ///< of bf16 weights
   std::int64_t w_up_stride = 0;
   std::int64_t panel_bytes = 0;      ///< of grouped weights: from one panel of 16 outputs to the next
-  const std::uint16_t* x = nullptr;  ///< [m, k]
-  std::int64_t x_stride = 0;
+  const std::uint16_t* x = nullptr;  ///< wide_elements(m, k)
   float* y = nullptr;
   std::int64_t y_stride = 0;
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t k = 0;
+  bool followed = false;  ///< as many weight rows come next
   bool accumulate = false;
   float* scratch = nullptr;  ///< wide_scratch_floats
 };
@@ -186,6 +199,8 @@ struct KernelTable {
   void (*round_bf16)(const float* x, std::uint16_t* to, std::int64_t n);
   /// Null where many rows are multiplied like few.
   void (*wide_product)(const WidePanel& panel);
+  /// Up to 16 rows of x as a wide product reads them: wide_row_tiles(k) elements. Null where wide_product is.
+  void (*wide_rows)(const float* x, std::int64_t stride, int rows, std::int64_t k, std::uint16_t* to);
   /// Packed rows as attend_leaf reads them: [key_width, rows] per vector pair, padded lanes 0. `to` holds query_floats.
   void (*prepare_queries)(const QueryRows& q, float* to);
   void (*attend_leaf)(const LeafArgs& args);
@@ -208,9 +223,9 @@ constexpr std::int64_t product_scratch_floats(const KernelTable& kernels, std::i
   return kPanelRows * (kSumPass + kPad + m * (kernels.vector_width + 1));
 }
 
-/// Floats of WidePanel::scratch for m rows of x: tiles of weights, rows copied, sums.
+/// Floats of WidePanel::scratch for m rows of x: tiles of weights, sums.
 constexpr std::int64_t wide_scratch_floats(std::int64_t m) {
-  return kWideSums * kWidePass + (m + kWideSums) * kWideSums;
+  return kWideSums * kWidePass / 2 + (m + kWideSums) * kWideSums;
 }
 
 /// Keys that attention on bf16 tiles takes at a time.

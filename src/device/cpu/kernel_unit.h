@@ -27,6 +27,7 @@ constexpr KernelTable kernel_table(const char* isa, DotLoop loop, DotLoop other_
           .round_row = &round_row,
           .round_bf16 = nullptr,
           .wide_product = nullptr,
+          .wide_rows = nullptr,
           .prepare_queries = &prepare_queries<S>,
           .attend_leaf = &attend_leaf<S>,
           .widen_rows = &widen_rows<S>,

@@ -21,6 +21,7 @@ constexpr KernelTable amx_table() {
   table.prepare_queries = &amx_prepare_queries;
   table.attend_leaf = &amx_attend_leaf;
   table.wide_product = &wide_product;
+  table.wide_rows = &wide_rows;
   return table;
 }
 

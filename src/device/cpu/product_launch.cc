@@ -96,7 +96,9 @@ void ProductLauncher::run_divided(std::span<const Job> jobs, const Panels& run_p
         const std::int64_t m = rows * cut.block;
         const std::int64_t rows_end = std::min((last - 1) / cut.blocks * cut.panel + cut.panel, job.n);
         const std::int64_t cols = std::min(cut.panel, job.n - n);
-        run_panel.run(job, m, std::min(cut.block, job.m - m), n, cols, rows_end - n - cols, thread);
+        const bool row_next = cut.block_by_block && panel + 1 < cut.panels && unit + 1 < last;
+        const std::int64_t following = cut.block_by_block ? (row_next ? cut.panel : 0) : rows_end - n - cols;
+        run_panel.run(job, m, std::min(cut.block, job.m - m), n, cols, following, thread);
       }
     }
   };
@@ -121,7 +123,7 @@ void ProductLauncher::run(std::span<const ProductJob> jobs) {
     static Grid cut(const ProductJob& job, std::int64_t block) { return product_grid(job, block); }
     void run(const ProductJob& job, std::int64_t m, std::int64_t rows, std::int64_t n, std::int64_t cols,
              std::int64_t following, int thread) const {
-      if (job.wide) return run_wide(job, m, rows, n, cols, thread);
+      if (job.wide) return run_wide(job, m, rows, n, cols, following > 0, thread);
       if (is_grouped(job.w_type)) return run_grouped(job, m, rows, n, cols);
       const std::int64_t w_bytes = job.w_type == DType::kBf16 ? 2 : 4;
       const std::int64_t x_bytes = job.x_bf16 ? 2 : 4;
@@ -146,7 +148,7 @@ void ProductLauncher::run(std::span<const ProductJob> jobs) {
                        .scratch = scratch[static_cast<std::size_t>(thread)].get<float>(0)});
     }
     void run_wide(const ProductJob& job, std::int64_t m, std::int64_t rows, std::int64_t n, std::int64_t cols,
-                  int thread) const {
+                  bool followed, int thread) const {
       const bool grouped = is_grouped(job.w_type);
       const std::int64_t panel = grouped ? panel_bytes(job.w_type, job.k) : 0;
       const auto weight_at = [&](const void* w, std::int64_t stride) {
@@ -162,13 +164,13 @@ void ProductLauncher::run(std::span<const ProductJob> jobs) {
                             .w_stride = job.w_stride,
                             .w_up_stride = job.w_up_stride,
                             .panel_bytes = panel,
-                            .x = static_cast<const std::uint16_t*>(job.x) + m * job.x_stride,
-                            .x_stride = job.x_stride,
+                            .x = job.tiles + m / kWideTileRows * wide_row_tiles(job.k),
                             .y = job.y + m * job.y_stride + n,
                             .y_stride = job.y_stride,
                             .m = rows,
                             .n = cols,
                             .k = job.k,
+                            .followed = followed,
                             .accumulate = job.accumulate,
                             .scratch = scratch[static_cast<std::size_t>(thread)].get<float>(0)});
     }

@@ -12,7 +12,8 @@
 namespace latte {
 
 /// y [m, n] = x [m, k] w [n, k]^T of one weight matrix; with `w_up`, y = silu(w x) * (w_up x). A grouped weight is
-/// multiplied with `codes`, any other with `x`. A wide one of bf16 may lie by inputs, [k, n], and is then not gated.
+/// multiplied with `codes`, any other with `x`; a wide product with `tiles`, and its bf16 weight may lie by inputs,
+/// [k, n], and is then not gated.
 struct ProductJob {
   const void* w = nullptr;
   const void* w_up = nullptr;
@@ -22,9 +23,10 @@ struct ProductJob {
   const void* x = nullptr;
   std::int64_t x_stride = 0;
   bool x_bf16 = false;
-  bool wide = false;  ///< by the kernel for many rows; x is then bf16
+  bool wide = false;  ///< by the kernel for many rows
   bool w_by_input = false;
   GroupedRows codes = {};
+  const std::uint16_t* tiles = nullptr;  ///< as WidePanel::x
   float* y = nullptr;
   std::int64_t y_stride = 0;
   std::int64_t m = 0, n = 0, k = 0;

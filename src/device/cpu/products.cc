@@ -43,6 +43,25 @@ const std::uint16_t* CpuBackend::rounded(const float* x, std::int64_t x_stride, 
   return to;
 }
 
+const std::uint16_t* CpuBackend::list_tiles(const float* x, std::int64_t stride, std::int64_t rows, std::int64_t cols,
+                                            std::uint16_t*& at) {
+  const std::uint16_t* const first = at;
+  for (std::int64_t row = 0; row < rows; row += kWideTileRows, at += wide_row_tiles(cols)) {
+    const int count = static_cast<int>(std::min<std::int64_t>(kWideTileRows, rows - row));
+    tile_rows_.push_back({x + row * stride, stride, count, cols, at});
+  }
+  return first;
+}
+
+void CpuBackend::make_tiles() {
+  if (tile_rows_.empty()) return;
+  for_rows(std::ssize(tile_rows_), kWideTileRows * tile_rows_.front().cols, [&](std::int64_t i, int) {
+    const TileRows& tile = tile_rows_[static_cast<std::size_t>(i)];
+    kernels_.wide_rows(tile.x, tile.stride, tile.rows, tile.cols, tile.to);
+  });
+  tile_rows_.clear();
+}
+
 void CpuBackend::round_to_codes(const float* x, std::int64_t stride, std::int64_t rows, std::int64_t cols,
                                 const CodeMemory& to) {
   const std::int64_t groups = group_count(cols);
@@ -62,7 +81,12 @@ bool CpuBackend::wide(StepClass step_class, DType weight, std::int64_t count) co
 }
 
 void CpuBackend::add_form(ProductRows& rows, DType weight, bool wide, std::int64_t count, std::int64_t cols) {
-  if (wide || rounds(weight)) {
+  if (wide) {
+    if (rows.tiles != nullptr) return;
+    auto* at = tiles_.get<std::uint16_t>(wide_elements(count, cols));
+    rows.tiles = list_tiles(rows.x, rows.stride, count, cols, at);
+    make_tiles();
+  } else if (rounds(weight)) {
     if (rows.bf16 != nullptr) return;
     rows.bf16 = rounded(rows.x, rows.stride, count, cols);
     rows.bf16_stride = cols;
@@ -78,8 +102,8 @@ ProductJob CpuBackend::product_job(const ConstMatRef& w, const ConstMatRef* w_up
                                    std::int64_t first, std::int64_t count, MatView<float> y) const {
   expects(w.dtype == DType::kF32 || w.dtype == DType::kBf16 || is_grouped(w.dtype),
           "weights on cpu are F32, BF16, Q8 or Q4");
-  const bool round = wide || rounds(w.dtype);
-  const bool grouped = !round && is_grouped(w.dtype);
+  const bool round = !wide && rounds(w.dtype);
+  const bool grouped = !wide && is_grouped(w.dtype);
   return {.w = w.data,
           .w_up = w_up == nullptr ? nullptr : w_up->data,
           .w_type = w.dtype,
@@ -90,6 +114,7 @@ ProductJob CpuBackend::product_job(const ConstMatRef& w, const ConstMatRef* w_up
           .x_bf16 = round,
           .wide = wide,
           .codes = grouped ? rows.codes.from(first) : GroupedRows{},
+          .tiles = wide ? rows.tiles : nullptr,
           .y = y.data,
           .y_stride = y.row_stride,
           .m = count,
@@ -128,9 +153,10 @@ void CpuBackend::head_matmul(const HeadMatmulArgs& args) {
   const std::int64_t rows = args.x.rows / heads;
   const bool many = wide(args.step_class, w.dtype, rows);
   const bool products = sum_cols || many;
-  const bool round = products && rounds(w.dtype);
+  const bool round = sum_cols && !many && rounds(w.dtype);
   const auto* x = static_cast<const float*>(args.x.data);
   const std::uint16_t* x_bf16 = round ? rounded(x, args.x.row_stride, args.x.rows, args.x.cols) : nullptr;
+  auto* tiles = many ? tiles_.get<std::uint16_t>(heads * wide_elements(rows, args.x.cols)) : nullptr;
   auto* y = static_cast<float*>(args.y.data);
   jobs_.clear();
   row_sum_jobs_.clear();
@@ -138,19 +164,22 @@ void CpuBackend::head_matmul(const HeadMatmulArgs& args) {
     const void* w_h =
         static_cast<const std::byte*>(w.data) + h * w.stack_stride * static_cast<std::int64_t>(dtype_bytes(w.dtype));
     if (products) {
-      jobs_.push_back({.w = w_h,
-                       .w_type = w.dtype,
-                       .w_stride = w.row_stride,
-                       .x = round ? static_cast<const void*>(x_bf16 + h * args.x.cols) : x + h * args.x.row_stride,
-                       .x_stride = heads * (round ? args.x.cols : args.x.row_stride),
-                       .x_bf16 = round,
-                       .wide = many,
-                       .w_by_input = !sum_cols,
-                       .y = y + h * args.y.row_stride,
-                       .y_stride = heads * args.y.row_stride,
-                       .m = rows,
-                       .n = args.y.cols,
-                       .k = args.x.cols});
+      jobs_.push_back(
+          {.w = w_h,
+           .w_type = w.dtype,
+           .w_stride = w.row_stride,
+           .x = round ? static_cast<const void*>(x_bf16 + h * args.x.cols) : x + h * args.x.row_stride,
+           .x_stride = heads * (round ? args.x.cols : args.x.row_stride),
+           .x_bf16 = round,
+           .wide = many,
+           .w_by_input = !sum_cols,
+           .tiles = many ? list_tiles(x + h * args.x.row_stride, heads * args.x.row_stride, rows, args.x.cols, tiles)
+                         : nullptr,
+           .y = y + h * args.y.row_stride,
+           .y_stride = heads * args.y.row_stride,
+           .m = rows,
+           .n = args.y.cols,
+           .k = args.x.cols});
     } else {
       row_sum_jobs_.push_back({.w = w_h,
                                .w_stride = w.row_stride,
@@ -164,6 +193,7 @@ void CpuBackend::head_matmul(const HeadMatmulArgs& args) {
                                .k = w.rows});
     }
   }
+  make_tiles();
   if (products) {
     products_.run(jobs_);
   } else {
@@ -191,7 +221,14 @@ void CpuBackend::expand_latent(const ExpandArgs& args) {
   for_rows(rows, r + p, [&](std::int64_t i, int) {
     kernels_.widen_rows(cached, args.begin + i, 1, static_cast<int>(r + p), latent + i * (r + p));
   });
-  const bool round = rounds(uk.dtype);
+  const bool many = wide(StepClass::kPrompt, uk.dtype, rows);
+  const bool round = !many && rounds(uk.dtype);
+  const std::uint16_t* tiles = nullptr;
+  if (many) {
+    auto* at = tiles_.get<std::uint16_t>(wide_elements(rows, r));
+    tiles = list_tiles(latent, r + p, rows, r, at);
+    make_tiles();
+  }
   const std::uint16_t* latent_bf16 = round ? rounded(latent, r + p, rows, r) : nullptr;
   jobs_.clear();
   for (std::int64_t h = 0; h < uk.count; ++h) {
@@ -203,7 +240,8 @@ void CpuBackend::expand_latent(const ExpandArgs& args) {
                        .x = round ? static_cast<const void*>(latent_bf16) : latent,
                        .x_stride = round ? r : r + p,
                        .x_bf16 = round,
-                       .wide = wide(StepClass::kPrompt, w->dtype, rows),
+                       .wide = many,
+                       .tiles = tiles,
                        .y = static_cast<float*>(to->row(0, h)),
                        .y_stride = to->row_stride,
                        .m = rows,
