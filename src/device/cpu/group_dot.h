@@ -59,6 +59,7 @@ struct PlainGroupDot {
       sums.at[i / 4] += int{static_cast<std::int8_t>(w.bytes.at[i])} * code(quad, i % 4);
     return sums;
   }
+  static void settle(Sums&) {}
   static typename F::Vec finish_q4(const Sums& sums, std::int32_t code_sum) { return floats(sums, kQ4Zero * code_sum); }
   static typename F::Vec finish_q8(const Sums& sums, std::int32_t) { return floats(sums, 0); }
 

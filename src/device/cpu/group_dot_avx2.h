@@ -13,7 +13,7 @@ struct Avx2GroupDot {
   using Floats = Avx2;
   using Sums = __m256i;
   static constexpr int kPartBytes = 32;
-  static constexpr int kMostRows = 4;
+  static constexpr int kMostRows = 8;
   struct Q8 {
     explicit Q8(__m256i codes) : signs(codes), magnitudes(_mm256_abs_epi8(codes)) {}
     __m256i signs, magnitudes;
@@ -34,8 +34,10 @@ struct Avx2GroupDot {
     const __m256i signed_x = _mm256_sign_epi8(_mm256_set1_epi32(quad), w.signs);
     return _mm256_add_epi32(sums, widen(_mm256_maddubs_epi16(w.magnitudes, signed_x)));
   }
+  static void settle(Sums& sums) { asm volatile("" : "+x"(sums)); }
   static __m256 finish_q4(Sums sums, std::int32_t code_sum) {
-    return _mm256_cvtepi32_ps(_mm256_sub_epi32(widen(sums), _mm256_set1_epi32(kQ4Zero * code_sum)));
+    static_assert(kQ4Zero == 1 << 3);
+    return _mm256_cvtepi32_ps(_mm256_sub_epi32(widen(sums), _mm256_slli_epi32(_mm256_set1_epi32(code_sum), 3)));
   }
   static __m256 finish_q8(Sums sums, std::int32_t) { return _mm256_cvtepi32_ps(sums); }
 

@@ -39,8 +39,10 @@ struct Avx512GroupDot {
     const __m512i signed_x = _mm512_mask_sub_epi8(x, w.negative, _mm512_setzero_si512(), x);
     return _mm512_add_epi32(sums, widen(_mm512_maddubs_epi16(w.magnitudes, signed_x)));
   }
+  static void settle(Sums& sums) { asm volatile("" : "+" LATTE_WIDE_REGISTER(sums)); }
   static __m512 finish_q4(Sums sums, std::int32_t code_sum) {
-    return _mm512_cvtepi32_ps(_mm512_sub_epi32(widen(sums), _mm512_set1_epi32(kQ4Zero * code_sum)));
+    static_assert(kQ4Zero == 1 << 3);
+    return _mm512_cvtepi32_ps(_mm512_sub_epi32(widen(sums), _mm512_slli_epi32(_mm512_set1_epi32(code_sum), 3)));
   }
   static __m512 finish_q8(Sums sums, std::int32_t) { return _mm512_cvtepi32_ps(sums); }
 
@@ -88,12 +90,15 @@ struct VnniGroupDot {
   static Sums add_q8(Sums sums, const Q8& w, std::int32_t quad) {
     return _mm512_dpbusd_epi32(sums, w.shifted, _mm512_set1_epi32(quad));
   }
-  static __m512 finish_q4(Sums sums, std::int32_t code_sum) { return floats(sums, kQ4Zero * code_sum); }
-  static __m512 finish_q8(Sums sums, std::int32_t code_sum) { return floats(sums, 128 * code_sum); }
+  static void settle(Sums& sums) { asm volatile("" : "+" LATTE_WIDE_REGISTER(sums)); }
+  static __m512 finish_q4(Sums sums, std::int32_t code_sum) { return floats<3>(sums, code_sum); }
+  static __m512 finish_q8(Sums sums, std::int32_t code_sum) { return floats<7>(sums, code_sum); }
 
  private:
-  static __m512 floats(Sums sums, std::int32_t less) {
-    return _mm512_cvtepi32_ps(_mm512_sub_epi32(sums, _mm512_set1_epi32(less)));
+  /// Less what 2^kBits added to every code has added.
+  template <int kBits>
+  static __m512 floats(Sums sums, std::int32_t code_sum) {
+    return _mm512_cvtepi32_ps(_mm512_sub_epi32(sums, _mm512_slli_epi32(_mm512_set1_epi32(code_sum), kBits)));
   }
 };
 
