@@ -98,8 +98,9 @@ std::string generate_summary(const GenerateResult& result) {
   const int fed = result.prompt_tokens - result.cached_tokens;
   std::string text = fmt::format("\nprompt: {} tokens{}", result.prompt_tokens, rate(fed, result.prompt_seconds));
   if (result.cached_tokens > 0) text += fmt::format(" ({} from the cache)", result.cached_tokens);
-  text += fmt::format("\ngenerated: {} tokens{}, finished by {}\n", result.generated_tokens,
-                      rate(in_rounds, result.generate_seconds), result.finish_reason);
+  text +=
+      fmt::format("\ngenerated: {} tokens{}, {}\n", result.generated_tokens, rate(in_rounds, result.generate_seconds),
+                  result.finish_reason == "cancelled" ? "cancelled" : "finished by " + result.finish_reason);
   text += speculation_line(result);
   text += result.paths.gqa_steps > 0 ? fmt::format("paths: gqa {} (steps)\n", result.paths.gqa_steps)
                                      : fmt::format("paths: absorbed {}, materialised {} (steps)\n",

@@ -55,7 +55,7 @@ Result<SessionOptions> session_options(const Arguments& arguments) {
   const auto [end, code] = std::from_chars(depth.data(), depth.data() + depth.size(), value);
   if (code != std::errc() || end != depth.data() + depth.size() || value < 0) {
     return Error{ErrorKind::kInvalidInput,
-                 fmt::format("--num-draft-tokens \"{}\": expected a whole number or auto", depth)};
+                 fmt::format("--num-draft-tokens \"{}\": expected a whole number from 0 on, or auto", depth)};
   }
   options.num_draft_tokens = value;
   if (*spec == SpecType::kNone && value > 0) warn("--num-draft-tokens is not used: --spec-type is none");

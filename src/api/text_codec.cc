@@ -145,6 +145,11 @@ Result<TextCodec> TextCodec::open(const std::string& model) {
 }
 
 Result<std::vector<std::int32_t>> TextCodec::encode(std::string_view text, const EncodeChoice& choice) const {
+  if (choice.add_bos && !state_->tokenizer.bos_id().has_value()) {
+    return fail(ErrorKind::kInvalidInput,
+                "{}: no BOS token to begin with, expected a bos_token in tokenizer_config.json: do not ask for one",
+                state_->tokenizer.file());
+  }
   return state_->tokenizer.encode(text, {.match_special = choice.match_special, .add_bos = choice.add_bos});
 }
 

@@ -8,8 +8,10 @@
 #include "decode/cache_type.h"
 #include "decode/calibration.h"
 #include "decode/isa_choice.h"
+#include "decode/logit_rules.h"
 #include "decode/sampler.h"
 #include "device/open_backend.h"
+#include "io/file_map.h"
 #include "weights/quantise.h"
 
 namespace latte {
@@ -112,21 +114,21 @@ Status check_vocabularies(const OpenModel& open, const Tokenizer* draft, const s
               draft_directory, open.draft->config.vocab, target->vocab_size());
 }
 
-/// What generation_config.json suggests; a value that nothing can be sampled with is left out and said.
-SamplingChoice suggested_sampling(const GenerationDefaults& defaults, const std::string& directory,
+/// What generation_config.json suggests; a value that nothing can be sampled with is left out and said. Its penalty is
+/// of every token of the text, and holds for greedy choices, too.
+SamplingChoice suggested_sampling(const GenerationDefaults& defaults, int vocab, const std::string& directory,
                                   std::vector<std::string>& warnings) {
   SamplingChoice choice;
-  if (!defaults.do_sample.value_or(false)) return choice;
-  choice.temperature = 1;
   const auto take = [&](const auto& suggested, auto SamplingChoice::*field) {
     if (!suggested.has_value()) return;
     SamplingChoice changed = choice;
     changed.*field = *suggested;
-    const Status sane = check_sampling({.temperature = changed.temperature,
-                                        .top_k = changed.top_k,
-                                        .top_p = changed.top_p,
-                                        .min_p = changed.min_p,
-                                        .seed = 0});
+    Status sane = check_sampling({.temperature = changed.temperature,
+                                  .top_k = changed.top_k,
+                                  .top_p = changed.top_p,
+                                  .min_p = changed.min_p,
+                                  .seed = 0});
+    if (sane.ok()) sane = check_logit_rules({.repeat_penalty = changed.repeat_penalty}, vocab);
     if (sane.ok()) {
       choice = changed;
     } else {
@@ -134,6 +136,10 @@ SamplingChoice suggested_sampling(const GenerationDefaults& defaults, const std:
           fmt::format("{}/generation_config.json is not followed in one value: {}", directory, sane.error().message));
     }
   };
+  take(defaults.repetition_penalty, &SamplingChoice::repeat_penalty);
+  if (choice.repeat_penalty != 1) choice.repeat_last_n = -1;
+  if (!defaults.do_sample.value_or(false)) return choice;
+  choice.temperature = 1;
   take(defaults.temperature, &SamplingChoice::temperature);
   take(defaults.top_k, &SamplingChoice::top_k);
   take(defaults.top_p, &SamplingChoice::top_p);
@@ -227,7 +233,13 @@ void fill_info(const EngineOptions& options, OpenModel& open) {
         "{}: no eos_token_id in config.json and generation_config.json: no token ends a text, give -n or -r",
         info.model_directory));
   }
-  info.sampling = suggested_sampling(config.generation, info.model_directory, info.warnings);
+  if (open.tokenizer() != nullptr && config.bos_id.has_value() && !open.tokenizer()->adds_bos() &&
+      !name_exists(info.model_directory + "/tokenizer_config.json")) {
+    info.warnings.push_back(fmt::format(
+        "{}: no tokenizer_config.json, which says whether a text begins with the BOS token {}: it begins without",
+        info.model_directory, *config.bos_id));
+  }
+  info.sampling = suggested_sampling(config.generation, config.vocab, info.model_directory, info.warnings);
   if (options.compute != ComputeType::kAuto && info.compute != word(options.compute)) {
     info.warnings.push_back(
         fmt::format("--dtype {}: products run in {}, device {} ({}) has no other for weights stored as {}",

@@ -38,8 +38,8 @@ Result<int> choose_depth(SpecType spec, std::optional<int> asked) {
   if (!asked.has_value()) return spec == SpecType::kMtp ? 1 : spec == SpecType::kDraft ? 4 : 8;
   const int most = spec == SpecType::kMtp ? kMaxMtpDepth : kMaxDrafts;
   if (*asked < 0 || *asked > most) {
-    return fail(ErrorKind::kInvalidInput, "[speculation] {} drafts per round, expected 0 to {} for {}", *asked, most,
-                word(spec));
+    return fail(ErrorKind::kInvalidInput, "[speculation] {} drafts per round, expected 0 to {} for {}: choose fewer",
+                *asked, most, word(spec));
   }
   return *asked;
 }

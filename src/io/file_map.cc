@@ -13,12 +13,21 @@
 
 namespace latte {
 
+bool name_exists(const std::string& path) {
+  struct stat status {};
+  return ::lstat(path.c_str(), &status) == 0;
+}
+
 FileMap::FileMap(std::string path, const std::byte* data, std::size_t size)
     : path_(std::move(path)), data_(data), size_(size) {}
 
 Result<FileMap> FileMap::open(const std::string& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe nobody writes
   if (descriptor < 0) {
+    if (errno == ENOENT && name_exists(path)) {
+      return fail(ErrorKind::kInvalidInput,
+                  "{}: a link to something that is not there, expected a file: fetch it again", path);
+    }
     const Error refused = system_error(path, "open", errno);
     return Error{refused.kind, refused.message + ", expected a file that may be read"};
   }

@@ -8,6 +8,9 @@
 
 namespace latte {
 
+/// Whether a file, or anything else, has this name. A link that leads nowhere has: reading it is then the error.
+bool name_exists(const std::string& path);
+
 /// A file mapped read-only for as long as this object lives. Move-only; the mapped address survives moves.
 /// Threads may read it together. A file that shrinks while mapped is outside the contract (the system raises SIGBUS).
 class FileMap {

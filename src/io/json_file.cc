@@ -46,7 +46,8 @@ class TreeBuilder final : public nlohmann::json_sax<Json> {
       reason.remove_prefix(place + 2);
     }
     reason = reason.substr(0, reason.find("; last read"));
-    error_ = fail(ErrorKind::kInvalidInput, "{}: not valid JSON at byte {}: {}", source_, position, quote_name(reason));
+    error_ = fail(ErrorKind::kInvalidInput, "{}: not valid JSON at byte {}: {}; correct it or fetch it again", source_,
+                  position, quote_name(reason));
     return false;
   }
 
@@ -91,6 +92,9 @@ class TreeBuilder final : public nlohmann::json_sax<Json> {
 }  // namespace
 
 Result<Json> parse_json(std::string_view text, std::string_view source, int max_depth) {
+  // The parser takes a NUL byte for the end of the text.
+  if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos)
+    return fail(ErrorKind::kInvalidInput, "{}: NUL byte at byte {}, expected JSON; fetch it again", source, nul);
   TreeBuilder builder(source, max_depth);
   if (!Json::sax_parse(text.begin(), text.end(), &builder)) return builder.take_error();
   return builder.take_root();
@@ -100,7 +104,8 @@ Result<Json> read_json_file(const std::string& path, int max_depth) {
   const Result<FileMap> file = FileMap::open(path);
   if (!file) return file.error();
   const auto bytes = file->bytes();
-  if (bytes.empty()) return fail(ErrorKind::kInvalidInput, "{}: the file has 0 bytes, expected JSON", path);
+  if (bytes.empty())
+    return fail(ErrorKind::kInvalidInput, "{}: the file has 0 bytes, expected JSON; fetch it again", path);
   return parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path, max_depth);
 }
 

@@ -115,7 +115,8 @@ Status check_cover(const std::vector<TensorInfo>& tensors, std::size_t data_begi
   for (const TensorInfo& tensor : tensors) {
     if (tensor.offset < covered) {
       return tensor_error(source, tensor.name,
-                          fmt::format("data overlaps that of tensor {}", quote_name(previous->name)));
+                          fmt::format("its data overlap those of tensor {}, expected each apart; download it again",
+                                      quote_name(previous->name)));
     }
     if (tensor.offset > covered) {
       return tensor_error(
@@ -128,7 +129,8 @@ Status check_cover(const std::vector<TensorInfo>& tensors, std::size_t data_begi
     previous = &tensor;
   }
   if (covered != file_bytes) {
-    return fail(ErrorKind::kInvalidInput, "{}: {} bytes after the last tensor {} belong to no tensor", source,
+    return fail(ErrorKind::kInvalidInput,
+                "{}: {} bytes after the last tensor {} belong to no tensor, expected none; download it again", source,
                 file_bytes - covered, previous != nullptr ? quote_name(previous->name) : "(none)");
   }
   return {};
@@ -147,15 +149,16 @@ std::string shape_text(std::span<const std::int64_t> shape) { return fmt::format
 
 Result<SafetensorsTable> parse_safetensors(std::span<const std::byte> file, std::string_view source) {
   if (file.size() < kLengthBytes) {
-    return fail(ErrorKind::kInvalidInput, "{}: {} bytes, expected at least the {} of a safetensors header length",
-                source, file.size(), kLengthBytes);
+    return fail(ErrorKind::kInvalidInput,
+                "{}: {} bytes, expected at least the {} of a safetensors header length; download it again", source,
+                file.size(), kLengthBytes);
   }
   std::uint64_t header_bytes = 0;
   for (std::size_t i = 0; i < kLengthBytes; ++i) header_bytes |= std::to_integer<std::uint64_t>(file[i]) << (8 * i);
   if (header_bytes > kMaxHeaderBytes || header_bytes > file.size() - kLengthBytes) {
     return fail(ErrorKind::kInvalidInput,
-                "{}: header length {}, expected at most {}: not a safetensors file, or truncated", source, header_bytes,
-                std::min<std::uint64_t>(kMaxHeaderBytes, file.size() - kLengthBytes));
+                "{}: header length {}, expected at most {}: not a safetensors file, or truncated; download it again",
+                source, header_bytes, std::min<std::uint64_t>(kMaxHeaderBytes, file.size() - kLengthBytes));
   }
   if (header_bytes == 0) {
     return fail(ErrorKind::kInvalidInput,

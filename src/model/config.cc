@@ -96,6 +96,8 @@ Status apply_generation_config(const Json& json, std::string_view source, ModelC
   if (reader.find("temperature") != nullptr) defaults.temperature = reader.non_negative("temperature", means(1.0), 1e6);
   if (reader.find("top_k") != nullptr) defaults.top_k = reader.integer("top_k", means(0), 0, kMaxConfigInt);
   if (reader.find("top_p") != nullptr) defaults.top_p = reader.non_negative("top_p", means(1.0), 1);
+  if (reader.find("repetition_penalty") != nullptr)
+    defaults.repetition_penalty = reader.non_negative("repetition_penalty", means(1.0), 1e6);
   if (!reader.ok()) return reader.error();
   return {};
 }

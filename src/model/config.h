@@ -75,6 +75,7 @@ struct GenerationDefaults {
   std::optional<double> temperature;
   std::optional<int> top_k;
   std::optional<double> top_p;
+  std::optional<double> repetition_penalty;
 };
 
 /// A model's configuration, checked and with every default filled in. Plain data.

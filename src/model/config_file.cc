@@ -4,14 +4,14 @@
 #include <system_error>
 
 #include "base/fail.h"
+#include "io/file_map.h"
 
 namespace latte {
 
 Result<ModelConfig> load_config(const std::string& directory) {
   const std::filesystem::path folder(directory);
   const std::string config_path = (folder / "config.json").string();
-  std::error_code ignored;
-  if (!std::filesystem::exists(config_path, ignored) && !ignored) {
+  if (std::error_code code; std::filesystem::exists(folder, code) && !name_exists(config_path)) {
     return fail(
         ErrorKind::kNotFound,
         "{}: no config.json in it, expected a model folder: config.json, *.safetensors and the tokenizer's files "
@@ -23,7 +23,7 @@ Result<ModelConfig> load_config(const std::string& directory) {
   Result<ModelConfig> config = parse_config(*json, config_path);
   if (!config) return config;
   const std::string generation_path = (folder / "generation_config.json").string();
-  if (!std::filesystem::exists(generation_path, ignored)) return config;
+  if (!name_exists(generation_path)) return config;
   const Result<Json> generation = read_json_file(generation_path);
   if (!generation) return generation.error();
   if (const Status applied = apply_generation_config(*generation, generation_path, *config); !applied)

@@ -62,7 +62,8 @@ struct Builder {
 
 Status Builder::check_model() {
   if (!entry().is_object()) {
-    return fail(ErrorKind::kInvalidInput, "{}: model is missing, expected an object with type BPE", file);
+    return fail(ErrorKind::kInvalidInput, "{}: model is {}, expected an object with type BPE", file,
+                entry().is_null() ? "missing" : with_article(entry().type_name()));
   }
   // Files of the first years leave the type out.
   const nlohmann::json& type = entry_of(entry(), "type");

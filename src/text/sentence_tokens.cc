@@ -18,7 +18,8 @@ Result<std::optional<std::int32_t>> named_token(const SentenceTokenSources& sour
   const nlohmann::json* content = &*entry;
   if (entry->is_object() && entry->contains("content")) content = &entry->at("content");
   if (!content->is_string()) {
-    return fail(ErrorKind::kInvalidInput, "{}: {} is {}, expected a token or null", sources.config_file, key,
+    return fail(ErrorKind::kInvalidInput, "{}: {} is {}, expected a token, an object with its content, or no key",
+                sources.config_file, content == &*entry ? key : fmt::format("{}.content", key),
                 with_article(content->type_name()));
   }
   const auto& text = content->get_ref<const std::string&>();

@@ -1,11 +1,11 @@
 #include "text/tokenizer.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
 
 #include "base/fail.h"
+#include "io/file_map.h"
 #include "text/json_text.h"
 #include "text/stand_ins.h"
 #include "text/stream_decoder.h"
@@ -82,9 +82,8 @@ Status TokenizerState::encode_plain(std::string_view text, bool starts_text, con
 
 std::optional<std::string> Tokenizer::find_file(const std::string& directory) {
   for (const char* name : {"tokenizer.json", "tokenizer.model", "tiktoken.model"}) {
-    std::error_code ignored;
     const std::string path = directory + "/" + name;
-    if (std::filesystem::exists(path, ignored)) return path;
+    if (name_exists(path)) return path;
   }
   return std::nullopt;
 }
@@ -143,7 +142,10 @@ Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text, const
   }
   std::vector<std::int32_t> ids;
   const Status encoded = state_->encode_raw(text, options, ids);
-  if (!encoded.ok()) return encoded.error();
+  if (!encoded.ok()) {
+    return fail(encoded.error().kind, "{}: {}; the file's expressions fit no such text, or it is damaged", file(),
+                encoded.error().message);
+  }
   const auto bos = state_->sentence.bos;
   if (options.add_bos && bos.has_value() && (ids.empty() || ids.front() != *bos)) ids.insert(ids.begin(), *bos);
   return ids;

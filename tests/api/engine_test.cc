@@ -14,6 +14,8 @@
 #include "family_engine.h"
 #include "io/json_file.h"
 #include "latte/report.h"
+#include "latte/text_codec.h"
+#include "support/chat_model.h"
 #include "support/sanitizers.h"
 #include "support/stored_tensors.h"
 #include "support/temp_folder.h"
@@ -157,6 +159,58 @@ TEST(Engine, SuggestionThatCannotBeSampledIsIgnoredWithAWarning) {
   RunOptions run;
   run.max_tokens = 2;
   EXPECT_TRUE(session_or_die(engine).generate(some_ids(4), run).ok());
+}
+
+TEST(Engine, ASuggestedPenaltyIsOfTheWholeTextAndOfGreedyChoicesToo) {
+  const TempFolder folder;
+  for (const char* file : {"config.json", "model.safetensors"})
+    std::filesystem::copy_file(family_folder() + "/" + file, folder.file(file));
+  EngineOptions options = family_options();
+  options.model = folder.path();
+  RunOptions run;
+  run.max_tokens = 24;
+  const std::vector<std::int32_t> prompt = some_ids(9);
+  const auto ids = [&](const RunOptions& how) {
+    const Engine engine = open_or_die(options);
+    return session_or_die(engine).generate(prompt, how)->ids;
+  };
+  const std::vector<std::int32_t> plain = ids(run);
+  folder.write("generation_config.json", R"({"repetition_penalty": 1.7})");
+  const SamplingChoice suggested = open_or_die(options).info().sampling;
+  EXPECT_EQ(suggested.repeat_penalty, 1.7);
+  EXPECT_EQ(suggested.repeat_last_n, -1);
+  EXPECT_EQ(suggested.temperature, 0);
+  const std::vector<std::int32_t> followed = ids(run);
+  EXPECT_NE(followed, plain);
+  run.sampling = SamplingChoice{.repeat_penalty = 1.7, .repeat_last_n = -1};
+  EXPECT_EQ(ids(run), followed);
+  folder.write("generation_config.json", R"({"repetition_penalty": 0})");
+  const EngineInfo info = open_or_die(options).info();
+  EXPECT_EQ(info.sampling.repeat_penalty, 1);
+  ASSERT_EQ(info.warnings.size(), 1u);
+  EXPECT_NE(info.warnings[0].find("repeat-penalty 0"), std::string::npos) << info.warnings[0];
+}
+
+TEST(Engine, WhetherATextBeginsWithBosIsNotGuessedInSilence) {
+  const TempFolder folder;
+  write_chat_model(folder.path(), family_folder(), "");
+  EngineOptions options = family_options();
+  options.model = folder.path();
+  EXPECT_TRUE(open_or_die(options).info().warnings.empty());
+  std::filesystem::remove(folder.file("tokenizer_config.json"));
+  const EngineInfo info = open_or_die(options).info();
+  ASSERT_EQ(info.warnings.size(), 1u);
+  EXPECT_NE(info.warnings[0].find("no tokenizer_config.json"), std::string::npos) << info.warnings[0];
+  const Result<TextCodec> codec = TextCodec::open(folder.path());
+  ASSERT_TRUE(codec.ok());
+  const auto ids = codec->encode("a", {.add_bos = true});
+  ASSERT_FALSE(ids.ok());
+  EXPECT_NE(ids.error().message.find("no BOS token"), std::string::npos) << ids.error().message;
+  std::filesystem::create_symlink("gone", folder.file("tokenizer_config.json"));
+  const Result<Engine> refused = Engine::open(options);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().message.find("tokenizer_config.json: a link to"), std::string::npos)
+      << refused.error().message;
 }
 
 TEST(Engine, NoMemoryAtOpenIsAnError) {

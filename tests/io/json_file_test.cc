@@ -20,7 +20,7 @@ TEST(ParseJson, BuildsTheTree) {
 TEST(ParseJson, SyntaxErrorNamesFileAndByte) {
   EXPECT_EQ(
       json_refusal(R"({"a":1,})"),
-      R"(x.json: not valid JSON at byte 8: "syntax error while parsing object key - unexpected '}'; expected string literal")");
+      R"(x.json: not valid JSON at byte 8: "syntax error while parsing object key - unexpected '}'; expected string literal"; correct it or fetch it again)");
   EXPECT_NE(json_refusal("").find("x.json: not valid JSON at byte 1"), std::string::npos) << json_refusal("");
   EXPECT_NE(json_refusal("[1] 2").find("x.json: not valid JSON at byte 5"), std::string::npos) << json_refusal("[1] 2");
   EXPECT_NE(json_refusal("[1e999]").find("x.json: not valid JSON"), std::string::npos) << json_refusal("[1e999]");
@@ -47,7 +47,8 @@ TEST(ReadJsonFile, EmptyFileIsNamed) {
   const test::TempFolder folder;
   const Result<Json> parsed = read_json_file(folder.write("config.json", ""));
   ASSERT_FALSE(parsed.ok());
-  EXPECT_EQ(parsed.error().message, folder.file("config.json") + ": the file has 0 bytes, expected JSON");
+  EXPECT_EQ(parsed.error().message,
+            folder.file("config.json") + ": the file has 0 bytes, expected JSON; fetch it again");
 }
 
 TEST(QuoteName, IsShortAndOnOneLine) {

@@ -64,7 +64,8 @@ TEST(ParseSafetensors, KeepsMetadataScalarsEmptiesAndDataOrder) {
 }
 
 TEST(ParseSafetensors, FileTooShortForAHeaderIsRefused) {
-  EXPECT_EQ(table_refusal(""), "m.safetensors: 0 bytes, expected at least the 8 of a safetensors header length");
+  EXPECT_EQ(table_refusal(""),
+            "m.safetensors: 0 bytes, expected at least the 8 of a safetensors header length; download it again");
   expect_refused("1234567", "7 bytes");
 }
 
@@ -134,7 +135,7 @@ TEST(ParseSafetensors, OverlapNamesBothTensors) {
       file_of(
           R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}})",
           "abc"),
-      "m.safetensors: tensor \"b\": data overlaps that of tensor \"a\"");
+      "m.safetensors: tensor \"b\": its data overlap those of tensor \"a\"");
 }
 
 TEST(ParseSafetensors, HolesAndTrailingBytesAreRefused) {

@@ -432,10 +432,11 @@ TEST(ParseConfig, SizesHaveToFitTogether) {
   Json wide = small();
   wide["num_attention_heads"] = wide["num_key_value_heads"] = 65536;
   wide["qk_nope_head_dim"] = 1 << 20;
-  expect_refused(
-      refusal(wide),
-      "key \"num_attention_heads\": arrived heads * (nope + rope) = 68720525312, expected at most 2147483647");
-  expect_refused(refusal_with("hidden_size", 2147483647), "key \"hidden_size\": arrived the MTP layer's input");
+  expect_refused(refusal(wide),
+                 "key \"num_attention_heads\": arrived a value that makes heads * (nope + rope) 68720525312, expected "
+                 "at most 2147483647");
+  expect_refused(refusal_with("hidden_size", 2147483647),
+                 "key \"hidden_size\": arrived a value that makes the width of an MTP layer's input");
   expect_refused(refusal_with("mlp_layer_types", {"dense"}),
                  "key \"mlp_layer_types\": arrived 1 entries, expected a list with one entry");
   expect_refused(refusal_with("mlp_layer_types", {"dense", "moe", "sparse", "sparse"}),
@@ -482,6 +483,30 @@ TEST(LoadConfig, GenerationConfigOverridesEosAndKeepsSampling) {
             0u);
   folder.write("generation_config.json", R"({"temperature":-1})");
   EXPECT_NE(load_config(folder.path()).error().message.find("key \"temperature\": arrived -1"), std::string::npos);
+  folder.write("generation_config.json", R"({"repetition_penalty":1.05})");
+  EXPECT_EQ(load_config(folder.path())->generation.repetition_penalty, 1.05);
+  folder.write("generation_config.json", R"({"repetition_penalty":"1.05"})");
+  EXPECT_NE(test::refusal(load_config(folder.path())).find("key \"repetition_penalty\": arrived \"1.05\""),
+            std::string::npos);
+}
+
+TEST(LoadConfig, ALinkThatLeadsNowhereIsNoAbsentFile) {
+  const test::TempFolder folder;
+  std::filesystem::create_symlink("gone", folder.file("config.json"));
+  EXPECT_NE(test::refusal(load_config(folder.path())).find("config.json: a link to something that is not there"),
+            std::string::npos);
+  std::filesystem::remove(folder.file("config.json"));
+  folder.write("config.json", small().dump());
+  std::filesystem::create_symlink("gone", folder.file("generation_config.json"));
+  EXPECT_NE(
+      test::refusal(load_config(folder.path())).find("generation_config.json: a link to something that is not there"),
+      std::string::npos);
+}
+
+TEST(LoadConfig, ANulByteIsNoEndOfTheFile) {
+  const test::TempFolder folder;
+  folder.write("config.json", small().dump() + std::string(2, '\0'));
+  EXPECT_NE(test::refusal(load_config(folder.path())).find("config.json: NUL byte at byte"), std::string::npos);
 }
 
 TEST(LoadConfig, MissingEmptyAndBrokenFilesAreNamed) {
@@ -492,7 +517,7 @@ TEST(LoadConfig, MissingEmptyAndBrokenFilesAreNamed) {
                 "tokenizer's files as they are published");
   folder.write("config.json", "");
   EXPECT_EQ(load_config(folder.path()).error().message,
-            folder.file("config.json") + ": the file has 0 bytes, expected JSON");
+            folder.file("config.json") + ": the file has 0 bytes, expected JSON; fetch it again");
   folder.write("config.json", "{\"hidden_size\": 48");
   EXPECT_NE(load_config(folder.path()).error().message.find("config.json: not valid JSON at byte 19"),
             std::string::npos);

@@ -29,7 +29,7 @@ struct Fault {
 TEST(TokenizerFault, EachIsOneErrorThatNamesFileAndKey) {
   const std::vector<Fault> faults = {
       {"no model", [](Json& f) { f.erase("model"); }, "model is missing"},
-      {"model a list", [](Json& f) { f["model"] = Json::array(); }, "model is missing"},
+      {"model a list", [](Json& f) { f["model"] = Json::array(); }, "model is an array, expected an object"},
       {"model type", [](Json& f) { f["model"]["type"] = "Unigram"; }, "model.type \"Unigram\""},
       {"no vocab", [](Json& f) { f["model"].erase("vocab"); }, "model.vocab"},
       {"empty vocab", [](Json& f) { f["model"]["vocab"] = Json::object(); }, "model.vocab"},

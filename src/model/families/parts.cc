@@ -203,7 +203,8 @@ void read_bos(KeyReader& reader, ModelConfig& config) {
 void check_products(KeyReader& reader, const ModelConfig& config) {
   const auto check = [&](const char* key, std::int64_t a, std::int64_t b, const char* what) {
     if (a * b > kMaxConfigInt)
-      reader.refuse(key, fmt::format("{} = {}", what, a * b), fmt::format("at most {}", kMaxConfigInt));
+      reader.refuse(key, fmt::format("a value that makes {} {}", what, a * b),
+                    fmt::format("at most {}", kMaxConfigInt));
   };
   const MlaGeometry& g = config.geometry;
   check("num_attention_heads", g.heads, std::int64_t{g.n} + g.p, "heads * (nope + rope)");
@@ -212,7 +213,7 @@ void check_products(KeyReader& reader, const ModelConfig& config) {
   check("num_key_value_heads", config.gqa.kv_heads, 2 * std::int64_t{config.gqa.head_dim}, "keys and values of a row");
   check("n_shared_experts", config.moe.shared, config.moe_intermediate, "shared experts * width");
   check("moe_intermediate_size", 2, config.moe_intermediate, "gate and up rows");
-  check("hidden_size", 2, config.hidden, "the MTP layer's input");
+  check("hidden_size", 2, config.hidden, "the width of an MTP layer's input");
 }
 
 }  // namespace latte
