@@ -18,7 +18,7 @@ const DotRate* attention_rate(std::span<const DotRate> rates, std::string_view i
   for (const DotRate& rate : rates) {  // the sets from narrow to wide, each with the instructions that it adds
     if (reached && rate.isa != isa) break;
     reached = rate.isa == isa;
-    if (isa == "amx" && reached && rounded && rate.type == DotType::kBf16) return &rate;
+    if (reached && rounded && rate.type == DotType::kBf16) return &rate;
     if (rate.type == DotType::kF32) found = &rate;
   }
   return reached ? found : nullptr;

@@ -236,8 +236,10 @@ class Cell {
 /// The rates of the instruction that attention uses, measured again and again, and its name.
 class PeakRate {
  public:
-  PeakRate(std::string_view isa, DType cache, int threads)
-      : isa_(isa), rounded_(cache == DType::kBf16 || cache == DType::kQ8), threads_(threads) {}
+  PeakRate(const BackendInfo& device, DType cache)
+      : isa_(device.isa),
+        rounded_(std::find(device.bf16_rows.begin(), device.bf16_rows.end(), cache) != device.bf16_rows.end()),
+        threads_(device.threads) {}
 
   Status measure() {
     constexpr double kSeconds = 0.01;
@@ -364,7 +366,7 @@ Result<BenchReport> measure_calls(const BenchRequest& request, const BenchProgre
                     .cache_dtype = cache_dtype};
   std::vector<Cell> cells;
   std::vector<double> roofs;
-  PeakRate peak(info.isa, cache_dtype, info.threads);
+  PeakRate peak(info, cache_dtype);
   for (const int depth : request.depths) {
     for (const int rows : request.verify_rows) {
       if (progress) progress(test_name("attn", rows, depth));

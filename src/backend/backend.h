@@ -68,8 +68,9 @@ struct BackendInfo {
   std::string isa;   ///< "avx2", ...; "double" on reference
   int threads = 1;
   DType activation = DType::kF32;
-  DType products = DType::kF32;     ///< what activations are rounded to for products with bf16 weights
-  std::vector<DType> cache_dtypes;  ///< what cached rows may be, the natural one first
+  DType products = DType::kF32;       ///< what activations are rounded to for products with bf16 weights
+  std::vector<DType> cache_dtypes;    ///< what cached rows may be, the natural one first
+  std::vector<DType> bf16_rows = {};  ///< cached rows that attention multiplies as bf16, with queries rounded to it
 };
 
 /// out[i, :] = scale * table[ids[i], :]; a scale of 1 copies.

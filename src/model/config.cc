@@ -70,7 +70,10 @@ Result<ModelConfig> parse_config(const Json& json, std::string_view source) {
     if (text_config->contains("text_config"))
       return fail(ErrorKind::kInvalidInput, "{}: key \"text_config\" inside itself", source);
     Result<ModelConfig> text_model = parse_config(*text_config, fmt::format("{} text_config", source));
-    if (text_model.ok() && quantised->has_value()) text_model->quantised = *quantised;
+    if (!text_model.ok() || !quantised->has_value()) return text_model;
+    text_model->quantised = *quantised;
+    if (Status same = check_matrix_sizes(**quantised, weight_spec(*text_model), source); !same.ok())
+      return same.error();
     return text_model;
   }
 
@@ -82,6 +85,10 @@ Result<ModelConfig> parse_config(const Json& json, std::string_view source) {
   if (!reader.ok()) return reader.error();
   config.assumed = reader.assumed_keys();
   config.quantised = *quantised;
+  if (config.quantised.has_value()) {
+    if (Status same = check_matrix_sizes(*config.quantised, weight_spec(config), source); !same.ok())
+      return same.error();
+  }
   return config;
 }
 

@@ -22,10 +22,6 @@ Result<Model> load_model(const std::string& directory, ModelConfig config, LoadF
   Result<Checkpoint> checkpoint = Checkpoint::open(directory);
   if (!checkpoint.ok()) return checkpoint.error();
   const WeightSpec spec = weight_spec(config);
-  if (config.quantised.has_value()) {
-    if (Status same = check_matrix_sizes(*config.quantised, spec, directory + "/config.json"); !same.ok())
-      return same.error();
-  }
   Result<ModelWeights> weights = load_weights(std::move(*checkpoint), spec, purpose);
   if (!weights.ok()) {
     Error error = weights.error();

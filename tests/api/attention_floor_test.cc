@@ -46,7 +46,7 @@ TEST(AttentionRate, IsOfTheWidestInstructionThatTheSetsAttentionUses) {
                                       {"avx512", DotType::kInt8, "zi", 5},     {"avx512_vnni", DotType::kInt8, "v", 6},
                                       {"avx512_bf16", DotType::kBf16, "b", 7}, {"amx", DotType::kBf16, "t", 8},
                                       {"amx", DotType::kInt8, "ti", 9}};
-  const auto instruction = [&](std::string_view isa, bool rounded = true) -> std::string_view {
+  const auto instruction = [&](std::string_view isa, bool rounded = false) -> std::string_view {
     const DotRate* rate = attention_rate(rates, isa, rounded);
     return rate == nullptr ? "none" : rate->instruction;
   };
@@ -54,9 +54,10 @@ TEST(AttentionRate, IsOfTheWidestInstructionThatTheSetsAttentionUses) {
   EXPECT_EQ(instruction("avx2"), "y");
   EXPECT_EQ(instruction("avx512"), "z");
   EXPECT_EQ(instruction("avx512_vnni"), "z");
-  EXPECT_EQ(instruction("avx512_bf16"), "z") << "it multiplies cached rows as floats";
-  EXPECT_EQ(instruction("amx"), "t");
-  EXPECT_EQ(instruction("amx", false), "z") << "rows of f16 and f32 keep what they hold";
+  EXPECT_EQ(instruction("avx512_bf16"), "z");
+  EXPECT_EQ(instruction("avx512_bf16", true), "b");
+  EXPECT_EQ(instruction("amx", true), "t");
+  EXPECT_EQ(instruction("amx"), "z");
   EXPECT_EQ(instruction("neon"), "none");
   EXPECT_EQ(instruction(""), "none");
   EXPECT_EQ(attention_rate({}, "avx2", true), nullptr);

@@ -8,6 +8,18 @@
 namespace latte {
 namespace {
 
+TEST(OpenBackend, TilesAloneMultiplyCachedRowsAsBf16AndOnlyWhereProductsDo) {
+  for (const std::string_view isa : usable_instruction_sets()) {
+    for (const DType compute : {DType::kF32, DType::kBf16}) {
+      const auto cpu = open_backend({.device = "cpu", .isa = std::string(isa), .threads = 1, .compute = compute});
+      ASSERT_TRUE(cpu.ok());
+      const bool tiles = isa == "amx" && compute == DType::kBf16;
+      EXPECT_EQ((*cpu)->info().bf16_rows, tiles ? (std::vector<DType>{DType::kBf16, DType::kQ8}) : std::vector<DType>{})
+          << isa;
+    }
+  }
+}
+
 TEST(Dispatch, ScalarIsEverywhere) {
   const Result<const KernelTable*> kernels = find_kernels("scalar");
   ASSERT_TRUE(kernels.ok());

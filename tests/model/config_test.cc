@@ -294,7 +294,9 @@ TEST(ParseConfig, QuantisedCheckpointIsRefusedByMethod) {
 }
 
 /// What latte quantize writes.
+/// Of small().
 Json own_quantisation() {
+  const ModelConfig config = *parse_config(small(), "config.json");
   return {{"quant_method", "latte"},
           {"version", 1},
           {"group_layout", 1},
@@ -302,7 +304,7 @@ Json own_quantisation() {
           {"source_dtype", "F16"},
           {"source_weights", std::string(32, 'a')},
           {"weights", std::string(32, '7')},
-          {"sizes", {{"hidden_size", 8}, {"vocab_size", 0}}}};
+          {"sizes", matrix_sizes(weight_spec(config))}};
 }
 
 TEST(ParseConfig, OwnQuantisationIsRead) {
@@ -318,6 +320,18 @@ TEST(ParseConfig, OwnQuantisationIsRead) {
   EXPECT_EQ(config->quantised->weights, std::string(32, '7'));
   EXPECT_EQ(quantisation_json(*config->quantised), own_quantisation());
   EXPECT_TRUE(weight_spec(*config).grouped.has_value());
+}
+
+TEST(ParseConfig, SizesThatTheMatricesWereNotQuantisedWithAreRefused) {
+  for (const auto& [key, size] : own_quantisation()["sizes"].items()) {
+    Json changed = own_quantisation();
+    changed["sizes"][key] = size.get<int>() + 1;
+    const std::string other = refusal_with("quantization_config", changed);
+    EXPECT_NE(other.find(key + " is "), std::string::npos) << other;
+    changed["sizes"].erase(key);
+    const std::string lacking = refusal_with("quantization_config", changed);
+    EXPECT_NE(lacking.find("lacks " + key), std::string::npos) << lacking;
+  }
 }
 
 TEST(ParseConfig, OwnQuantisationThatMakesNoSenseIsRefusedByKey) {

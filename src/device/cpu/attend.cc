@@ -18,8 +18,9 @@ bool same_rows(const KeyRows& a, const KeyRows& b) {
 
 /// Cached rows of F32 and F16 keep what they hold; those of a workspace are activations, and codes have fewer digits
 /// than bf16.
-bool may_be_bf16(const KeyRows& rows) {
-  return rows.dtype == DType::kBf16 || rows.dtype == DType::kQ8 || (rows.dtype == DType::kF32 && rows.expanded);
+bool may_be_bf16(const KeyRows& rows, const std::vector<DType>& bf16_rows) {
+  return std::find(bf16_rows.begin(), bf16_rows.end(), rows.dtype) != bf16_rows.end() ||
+         (rows.dtype == DType::kF32 && rows.expanded);
 }
 
 /// Floats from one row of a leaf's results to the next: a line more than whole lines, or rows of 512 floats would all
@@ -35,9 +36,10 @@ std::int64_t partial_row(const Partials& partials, int slot, int lane, std::int6
 
 /// Whether queries and rows are multiplied as bf16: of all sequences or of none.
 bool CpuBackend::multiplies_bf16(const AttendArgs& args) const {
-  return round_activations_ && kernels_.bf16_group_rows > 0 &&
-         std::all_of(args.sequences.begin(), args.sequences.end(), [](const AttendSequence& sequence) {
-           return may_be_bf16(sequence.keys) && may_be_bf16(sequence.values);
+  const std::vector<DType>& rows = info_.bf16_rows;
+  return !rows.empty() &&
+         std::all_of(args.sequences.begin(), args.sequences.end(), [&](const AttendSequence& sequence) {
+           return may_be_bf16(sequence.keys, rows) && may_be_bf16(sequence.values, rows);
          });
 }
 

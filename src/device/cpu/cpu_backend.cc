@@ -28,7 +28,9 @@ CpuBackend::CpuBackend(const KernelTable& kernels, std::unique_ptr<ThreadPool> p
             .threads = pool->threads(),
             .activation = DType::kF32,
             .products = round_activations ? DType::kBf16 : DType::kF32,
-            .cache_dtypes = {DType::kBf16, DType::kF32, DType::kF16, DType::kQ8}},
+            .cache_dtypes = {DType::kBf16, DType::kF32, DType::kF16, DType::kQ8},
+            .bf16_rows = round_activations && kernels.bf16_group_rows > 0 ? std::vector<DType>{DType::kBf16, DType::kQ8}
+                                                                          : std::vector<DType>{}},
       kernels_(kernels),
       pool_(std::move(pool)),
       round_activations_(round_activations),
