@@ -56,9 +56,9 @@ struct BenchRow {
   double roof_share = 0;         ///< of BenchReport::read_gbytes_per_second
   /// measure_attention: multiplications and additions of one sample; 0 elsewhere.
   std::int64_t operations = 0;
-  /// measure_attention: the larger of bytes_moved over the read bandwidth and operations over the rate of the
-  /// instruction that meets the cached rows, with its operands in registers. 0 elsewhere. An arm of which other parts
-  /// use a faster instruction may take less.
+  /// measure_attention: of the core and of the products with W_UK and W_UV, each the larger of its bytes over the read
+  /// bandwidth and its operations over the rate of the instruction that meets the cached rows, with its operands in
+  /// registers. 0 elsewhere. An arm whose products use a faster instruction may take less.
   double floor_seconds = 0;
   std::string cache;  ///< what filled the depth: "empty", "prompt", "synthetic" (random normed rows)
   /// vL: (seconds of 2 rows - seconds of 1) / seconds of 1, at this depth. Noise where it is negative.

@@ -2,14 +2,21 @@
 
 namespace latte {
 
-std::int64_t attention_operations(const MlaGeometry& g, AttentionArm arm, std::int64_t before, std::int64_t rows) {
+AttentionOperations attention_operations(const MlaGeometry& g, AttentionArm arm, std::int64_t before,
+                                         std::int64_t rows) {
   const std::int64_t seen = rows * before + rows * (rows + 1) / 2;
-  const std::int64_t expanded = seen * (g.key_width() + g.v);
-  const std::int64_t weights = std::int64_t{g.r} * g.expanded_width();
-  std::int64_t of_a_head = expanded;
-  if (arm == AttentionArm::kMaterialised) of_a_head = (before + rows) * weights + expanded;
-  if (arm == AttentionArm::kAbsorbed) of_a_head = rows * weights + seen * (g.latent_width() + g.r);
-  return 2 * g.heads * of_a_head;
+  const std::int64_t width = arm == AttentionArm::kAbsorbed ? g.latent_width() + g.r : g.key_width() + g.v;
+  const std::int64_t expanded_rows = arm == AttentionArm::kExpanded   ? 0
+                                     : arm == AttentionArm::kAbsorbed ? rows
+                                                                      : before + rows;
+  return {.core = 2 * g.heads * seen * width,
+          .products = 2 * g.heads * expanded_rows * std::int64_t{g.r} * g.expanded_width()};
+}
+
+double part_floor(std::int64_t bytes, double gbytes_per_second, std::int64_t operations, double gops) {
+  const double reading = static_cast<double>(bytes) * 1e-9 / gbytes_per_second;
+  const double computing = gops > 0 ? static_cast<double>(operations) * 1e-9 / gops : 0;
+  return reading > computing ? reading : computing;
 }
 
 const DotRate* attention_rate(std::span<const DotRate> rates, std::string_view isa, bool rounded) {

@@ -191,8 +191,10 @@ class Cell {
     const std::int64_t weights = std::int64_t{g.heads} * g.expanded_width() * g.r *
                                  static_cast<std::int64_t>(dtype_bytes(bench.weights.w_uk.dtype));
     row_.kv_bytes_per_token = per_layer * bench.config.layers;
-    row_.bytes_moved = per_layer * plan_.rows_after() + (arm_ == AttentionArm::kExpanded ? 0 : weights);
-    row_.operations = attention_operations(g, arm_, plan_.rows_before, plan_.new_rows);
+    product_bytes_ = arm_ == AttentionArm::kExpanded ? 0 : weights;
+    row_.bytes_moved = per_layer * plan_.rows_after() + product_bytes_;
+    operations_ = attention_operations(g, arm_, plan_.rows_before, plan_.new_rows);
+    row_.operations = operations_.total();
   }
 
   void add(double seconds) { seconds_.push_back(seconds); }
@@ -202,9 +204,9 @@ class Cell {
   BenchRow finish(double read_gbytes_per_second, double peak_gops) {
     row_.paths = path_counts(counted_);
     summarise(seconds_, read_gbytes_per_second, row_);
-    const double reading = static_cast<double>(row_.bytes_moved) * 1e-9 / read_gbytes_per_second;
-    const double computing = peak_gops > 0 ? static_cast<double>(row_.operations) * 1e-9 / peak_gops : 0;
-    row_.floor_seconds = std::max(reading, computing);
+    row_.floor_seconds =
+        part_floor(row_.bytes_moved - product_bytes_, read_gbytes_per_second, operations_.core, peak_gops) +
+        part_floor(product_bytes_, read_gbytes_per_second, operations_.products, peak_gops);
     return row_;
   }
   const std::string& name() const { return row_.test; }
@@ -230,6 +232,8 @@ class Cell {
   DeviceBuffer memory_;
   PathCounters counted_;
   std::vector<double> seconds_;
+  AttentionOperations operations_;
+  std::int64_t product_bytes_ = 0;  ///< of W_UK and W_UV
   BenchRow row_;
 };
 

@@ -23,7 +23,7 @@ TEST(AttentionOperations, CountEveryMultiplicationAndAddition) {
         absorbed += kSmall.r * kSmall.n + kSmall.v * kSmall.r;
       }
       const std::int64_t expansion = std::int64_t{before + rows} * kSmall.r * (kSmall.n + kSmall.v);
-      const auto counted = [&](AttentionArm arm) { return attention_operations(kSmall, arm, before, rows); };
+      const auto counted = [&](AttentionArm arm) { return attention_operations(kSmall, arm, before, rows).total(); };
       EXPECT_EQ(counted(AttentionArm::kExpanded), 2 * kSmall.heads * expanded);
       EXPECT_EQ(counted(AttentionArm::kMaterialised), 2 * kSmall.heads * (expansion + expanded));
       EXPECT_EQ(counted(AttentionArm::kAbsorbed), 2 * kSmall.heads * absorbed);
@@ -34,10 +34,27 @@ TEST(AttentionOperations, CountEveryMultiplicationAndAddition) {
 TEST(AttentionOperations, OneRowIsWhatTheFormulaOfTheFormsCounts) {
   const StepShape step{.new_rows = 1, .rows_after_append = 4097};
   const std::int64_t rope = step.rows_after_append * kSmall.p;
-  EXPECT_EQ(attention_operations(kSmall, AttentionArm::kAbsorbed, 4096, 1),
+  EXPECT_EQ(attention_operations(kSmall, AttentionArm::kAbsorbed, 4096, 1).total(),
             2 * kSmall.heads * (static_cast<std::int64_t>(absorbed_macs(kSmall, step)) + rope));
-  EXPECT_EQ(attention_operations(kSmall, AttentionArm::kMaterialised, 4096, 1),
+  EXPECT_EQ(attention_operations(kSmall, AttentionArm::kMaterialised, 4096, 1).total(),
             2 * kSmall.heads * (static_cast<std::int64_t>(materialised_macs(kSmall, step)) + rope));
+}
+
+TEST(AttentionOperations, PartsAreTheCoreAndTheProducts) {
+  const auto absorbed = attention_operations(kSmall, AttentionArm::kAbsorbed, 5, 2);
+  EXPECT_EQ(absorbed.core, 2 * 3 * (6 + 7) * (16 + 4 + 16));
+  EXPECT_EQ(absorbed.products, 2 * 3 * 2 * 16 * (8 + 6));
+  const auto materialised = attention_operations(kSmall, AttentionArm::kMaterialised, 5, 2);
+  EXPECT_EQ(materialised.core, 2 * 3 * (6 + 7) * (8 + 4 + 6));
+  EXPECT_EQ(materialised.products, 2 * 3 * 7 * 16 * (8 + 6));
+  EXPECT_EQ(attention_operations(kSmall, AttentionArm::kExpanded, 5, 2).products, 0);
+}
+
+TEST(PartFloor, IsTheLongerOfReadingAndComputing) {
+  EXPECT_DOUBLE_EQ(part_floor(2'000'000'000, 4, 3'000'000'000, 10), 0.5);
+  EXPECT_DOUBLE_EQ(part_floor(2'000'000'000, 4, 30'000'000'000, 10), 3);
+  EXPECT_DOUBLE_EQ(part_floor(2'000'000'000, 4, 30'000'000'000, 0), 0.5);
+  EXPECT_DOUBLE_EQ(part_floor(0, 4, 0, 10), 0);
 }
 
 TEST(AttentionRate, IsOfTheWidestInstructionThatTheSetsAttentionUses) {

@@ -290,7 +290,11 @@ TEST(BenchAttention, ThreeArmsTakeTurnsOverEveryCell) {
     EXPECT_GT(row.bytes_moved, 0);
     const double reading = static_cast<double>(row.bytes_moved) * 1e-9 / report->read_gbytes_per_second;
     const double computing = static_cast<double>(row.operations) * 1e-9 / report->peak_gops;
-    EXPECT_DOUBLE_EQ(row.floor_seconds, std::max(reading, computing));
+    EXPECT_GE(row.floor_seconds, std::max(reading, computing) * (1 - 1e-9));
+    EXPECT_LE(row.floor_seconds, (reading + computing) * (1 + 1e-9)) << "a sum of two parts, each one of the two";
+    if (row.arm == "expanded") {
+      EXPECT_DOUBLE_EQ(row.floor_seconds, std::max(reading, computing));
+    }
   }
   EXPECT_NE(report->peak_instruction, "");
   const BenchRow &expanded = row_of(*report, "attn1", "expanded"), &absorbed = row_of(*report, "attn1", "absorbed");
