@@ -92,6 +92,7 @@ void CpuBackend::copy(ConstMatRef from, MatRef to) {
 void CpuBackend::read_rows(const KeyRows& rows, int begin, int end, int width, std::span<std::byte> to) {
   const auto bytes = static_cast<std::size_t>(rows.bytes(width));
   expects(begin <= end && to.size() == bytes * static_cast<std::size_t>(end - begin), "the span holds the rows read");
+  if (to.empty()) return;  // no memory, perhaps, which memcpy wants whatever it copies
   std::byte* at = to.data();
   for (int t = begin; t < end; ++t, at += bytes) std::memcpy(at, row_bytes(rows, t, width), bytes);
 }
@@ -100,6 +101,7 @@ void CpuBackend::write_rows(std::span<const std::byte> from, const KeyRows& rows
   const auto bytes = static_cast<std::size_t>(rows.bytes(width));
   expects(begin <= end && from.size() == bytes * static_cast<std::size_t>(end - begin),
           "the span holds the rows written");
+  if (from.empty()) return;
   const std::byte* at = from.data();
   for (int t = begin; t < end; ++t, at += bytes) std::memcpy(row_bytes(rows, t, width), at, bytes);
 }
