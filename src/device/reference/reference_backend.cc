@@ -68,6 +68,7 @@ class ReferenceBackend final : public Backend {
     const auto row_bytes = static_cast<std::size_t>(rows.bytes(width));
     expects(begin <= end && to.size() == row_bytes * static_cast<std::size_t>(end - begin),
             "read_rows fills the bytes");
+    if (to.empty()) return;  // no memory, perhaps, which memcpy wants whatever it copies
     for (int t = begin; t < end; ++t) std::memcpy(to.data() + row_bytes * (t - begin), rows.row(t), row_bytes);
   }
 
@@ -75,6 +76,7 @@ class ReferenceBackend final : public Backend {
     const auto row_bytes = static_cast<std::size_t>(rows.bytes(width));
     expects(begin <= end && from.size() == row_bytes * static_cast<std::size_t>(end - begin),
             "write_rows uses the bytes");
+    if (from.empty()) return;
     for (int t = begin; t < end; ++t) std::memcpy(rows.row(t), from.data() + row_bytes * (t - begin), row_bytes);
   }
 
