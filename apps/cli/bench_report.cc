@@ -233,8 +233,7 @@ std::string floor_line(const BenchReport& report) {
   if (report.peak_gops <= 0) return "floor: the bytes; no rate of this device is known\n";
   return fmt::format(
       "floor: the bytes, or the operations at {:.0f} GFLOP/s ({} over registers), whichever take longer, of the core "
-      "and of "
-      "the products with W_UK and W_UV\n",
+      "and of the products with W_UK and W_UV\n",
       report.peak_gops, report.peak_instruction);
 }
 

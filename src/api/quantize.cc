@@ -10,6 +10,7 @@
 #include "api/out_of_memory.h"
 #include "base/fail.h"
 #include "decode/open_model.h"
+#include "io/file_map.h"
 #include "io/new_folder.h"
 #include "io/replace_file.h"
 #include "model/config_file.h"
@@ -42,7 +43,7 @@ Result<std::vector<std::string>> copy_other_files(const std::string& from, const
   for (const char* name : kOtherFiles) {
     const fs::path source = fs::path(from) / name;
     std::error_code ignored;
-    if (!fs::is_regular_file(source, ignored)) continue;
+    if (!name_exists(source.string()) || fs::is_directory(source, ignored)) continue;
     if (Status done = folder.copy_in(source.string(), name); !done.ok()) return done.error();
     copied.emplace_back(name);
   }

@@ -1,12 +1,12 @@
 #include "latte/text_codec.h"
 
 #include <ctime>
-#include <filesystem>
 #include <system_error>
 
 #include "api/model_lookup.h"
 #include "base/fail.h"
 #include "decode/open_model.h"
+#include "io/file_map.h"
 #include "io/json_file.h"
 #include "text/chat_messages.h"
 #include "text/held_prefix.h"
@@ -100,8 +100,7 @@ Result<HiddenPrompt> render_hidden(const TextCodecState& state, ChatInput input,
 /// Refuses ids that the model beside the tokenizer does not have; a folder without config.json holds no model.
 Status fits_model(const TextCodecState& state) {
   const std::string path = state.directory + "/config.json";
-  std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) return {};
+  if (!name_exists(path)) return {};
   const Result<Json> config = read_json_file(path);
   if (!config.ok()) return config.error();
   if (!config->is_object()) return {};

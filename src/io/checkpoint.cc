@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "io/file_map.h"
 #include "io/json_file.h"
 #include "io/safetensors.h"
 
@@ -34,9 +35,9 @@ Result<Checkpoint> Checkpoint::open(const std::string& directory) {
   const std::string single = (fs::path(directory) / kSingleFile).string();
   const std::string index = (fs::path(directory) / kIndexFile).string();
   Status status;
-  if (fs::exists(single, ignored)) {
+  if (name_exists(single)) {
     status = checkpoint.add_file(single);
-  } else if (fs::exists(index, ignored)) {
+  } else if (name_exists(index)) {
     status = checkpoint.open_shards(index);
   } else {
     status = fail(ErrorKind::kNotFound,

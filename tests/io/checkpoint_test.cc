@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "support/refusal.h"
 #include "support/stored_tensors.h"
 #include "support/temp_folder.h"
@@ -45,6 +47,18 @@ TEST(Checkpoint, ShardsGiveTheirTensors) {
   ASSERT_EQ(checkpoint->tensors().size(), 2u);
   EXPECT_EQ(*static_cast<const float*>(checkpoint->find("b")->data), 3.0f);
   EXPECT_EQ(checkpoint->find("b")->file, shards.folder().file("two.safetensors"));
+}
+
+TEST(Checkpoint, ALinkThatLeadsNowhereIsNoAbsentFile) {
+  for (const char* name : {"model.safetensors", "model.safetensors.index.json"}) {
+    const test::TempFolder folder;
+    std::filesystem::create_symlink("gone", folder.file(name));
+    const Result<Checkpoint> opened = Checkpoint::open(folder.path());
+    ASSERT_FALSE(opened.ok());
+    EXPECT_NE(opened.error().message.find(std::string(name) + ": a link to something that is not there"),
+              std::string::npos)
+        << opened.error().message;
+  }
 }
 
 TEST(Checkpoint, MissingShardNamesFileAndTensor) {

@@ -88,8 +88,8 @@ class CodeProducts {
 inline void pack_grouped(const unsigned char* panel, bool four_bits, std::int64_t k, std::int64_t k_end,
                          std::int64_t step, std::uint16_t* to) {
   static_assert(kGroupInputs == kTileDepth && kPanelOutputs == kTileRows, "a group of a panel is a tile");
-  const std::int64_t group_size = four_bits ? kQ4GroupBytes : kQ8GroupBytes;
-  const std::int64_t block_size = kBlockScaleBytes + kBlockGroups * group_size;
+  const std::int64_t group_size = group_bytes(four_bits ? DType::kQ4 : DType::kQ8);
+  const std::int64_t block_size = block_bytes(four_bits ? DType::kQ4 : DType::kQ8);
   constexpr int kQuadBytes = 4 * kPanelOutputs;
   constexpr int kQ4Quads = kGroupInputs / 8;
   const __m512i sign = _mm512_set1_epi8(static_cast<char>(0x80));
@@ -179,8 +179,7 @@ class WeightsAhead {
     std::int64_t stride = 2 * w_stride, first = following, begin = 2 * k, end = 2 * k_end;
     rows_ = panel.n;
     if (panel.type != WideWeight::kBf16) {
-      const std::int64_t block =
-          kBlockScaleBytes + kBlockGroups * (panel.type == WideWeight::kQ4 ? kQ4GroupBytes : kQ8GroupBytes);
+      const std::int64_t block = block_bytes(panel.type == WideWeight::kQ4 ? DType::kQ4 : DType::kQ8);
       constexpr std::int64_t kBlock = kBlockGroups * kGroupInputs;
       stride = panel.panel_bytes;
       first = following / kPanelOutputs;
