@@ -282,6 +282,12 @@ inline __m512i permutex2var_epi16(__m512i a, __m512i order, __m512i b) {
     return lane<std::int16_t>(from < 32 ? a : b, from % 32);
   });
 }
+inline __m512 permutex2var_ps(__m512 a, __m512i order, __m512 b) {
+  return lanes<float, __m512>([&](int i) {
+    const int from = lane<std::int32_t>(order, i) & 31;
+    return lane<float>(from < 16 ? a : b, from % 16);
+  });
+}
 /// From the last lane to the first.
 template <class... Values>
 __m512i set_epi16(Values... values) {
@@ -437,6 +443,7 @@ inline void tile_dpbssd(int c, int a, int b) {
 #define _mm512_shuffle_i32x4(a, b, order) latte::emulated::shuffle_i32x4<(order)>(a, b)
 #define _mm512_permutexvar_epi16 latte::emulated::permutexvar_epi16
 #define _mm512_permutex2var_epi16 latte::emulated::permutex2var_epi16
+#define _mm512_permutex2var_ps latte::emulated::permutex2var_ps
 #define _mm512_dpbf16_ps latte::emulated::dpbf16_ps
 #undef _tile_loadconfig
 #undef _tile_release

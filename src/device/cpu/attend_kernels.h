@@ -17,57 +17,133 @@ inline constexpr float kNothingSeen = -__builtin_inff();
 /// Query vectors that a score tile holds at once.
 inline constexpr int kTileVecs = 2;
 
+/// to[k, :] = column k of a vector of rows; those past `rows` are 0.
+template <class S>
+void put_columns(const float* from, std::int64_t stride, int rows, int width, float* to, int to_stride) {
+  constexpr int kWidth = S::kWidth;
+  int k = 0;
+  for (; k + kWidth <= width; k += kWidth) {
+    typename S::Vec block[kWidth], next[kWidth];
+#pragma GCC unroll 16
+    for (int row = 0; row < kWidth; ++row) block[row] = row < rows ? S::load(from + row * stride + k) : S::zero();
+    for (int apart = kWidth; apart > 1; apart /= 2) {  // rows and columns change places, a bit of their numbers a time
+#pragma GCC unroll 16
+      for (int i = 0; i < kWidth / 2; ++i) {
+        next[2 * i] = block[i];
+        next[2 * i + 1] = block[i + kWidth / 2];
+        S::zip(next[2 * i], next[2 * i + 1]);
+      }
+#pragma GCC unroll 16
+      for (int i = 0; i < kWidth; ++i) block[i] = next[i];
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < kWidth; ++i) S::store(to + static_cast<std::int64_t>(k + i) * to_stride, block[i]);
+  }
+  for (; k < width; ++k) {
+    for (int row = 0; row < kWidth; ++row)
+      to[static_cast<std::int64_t>(k) * to_stride + row] = row < rows ? from[row * stride + k] : 0.0f;
+  }
+}
+
 template <class S>
 void prepare_queries(const QueryRows& q, float* to) {
   constexpr int kTile = kTileVecs * S::kWidth;
   for (int first = 0; first < q.rows; first += kTile) {
     const int tile = q.rows - first > S::kWidth ? kTile : S::kWidth;
-    for (int row = 0; row < tile; ++row) {
-      const bool real = first + row < q.rows;
-      const float* from = q.q + (first + row) * q.stride;
-      for (int k = 0; k < q.key_width; ++k) to[k * tile + row] = real ? from[k] : 0.0f;
+    for (int row = 0; row < tile; row += S::kWidth) {
+      put_columns<S>(q.q + (first + row) * q.stride, q.stride, q.rows - first - row, q.key_width, to + row, tile);
     }
     to += static_cast<std::int64_t>(tile) * q.key_width;
   }
 }
 
+/// Rows of keys or values as f32, `stride` floats apart.
+struct RowBlock {
+  const float* first = nullptr;
+  std::int64_t stride = 0;
+
+  RowBlock from(int row) const { return {first + row * stride, stride}; }
+};
+
+/// The columns of keys that a pass sums over: the sums lie among the scores between passes.
+struct ScorePass {
+  int begin = 0;
+  int end = 0;
+  bool first = true;
+  bool last = true;
+};
+
+/// Cached rows that come next, to be fetched while these are multiplied: what they hold for kStep columns, a line of
+/// most types, lies `step` bytes on.
+struct RowsAhead {
+  static constexpr int kStep = 32;
+  const char* first = nullptr;  ///< null: none
+  std::int64_t stride = 0;      ///< bytes
+  int step = 0;
+
+  RowsAhead from(int row) const { return {first == nullptr ? nullptr : first + row * stride, stride, step}; }
+};
+
 /// scores[t, :] = scale * sum over k of keys[t][k] * q_KW[k, :] for kKeys keys and kVecs vectors of rows.
 template <class S, int kVecs, int kKeys>
-void score_tile(const float* q_KW, const float* const* keys, int key_width, typename S::Vec scale, float* scores,
-                int score_stride) {
+void score_tile(const float* q_KW, RowBlock keys, const ScorePass& pass, typename S::Vec scale, float* scores,
+                int score_stride, const RowsAhead& ahead) {
+  constexpr int kShare = 4;  // keys read from one pointer: with one each, g++ runs out of registers
   typename S::Vec sums[kKeys][kVecs];
-  const float* from[kKeys];
+  const float* from[(kKeys + kShare - 1) / kShare];
+#pragma GCC unroll 32
   for (int t = 0; t < kKeys; ++t) {
-    from[t] = keys[t];
-    for (int v = 0; v < kVecs; ++v) sums[t][v] = S::zero();
+    if (t % kShare == 0) from[t / kShare] = read_anew(keys.first + t * keys.stride + pass.begin);
+    for (int v = 0; v < kVecs; ++v)
+      sums[t][v] = pass.first ? S::zero() : S::load(scores + t * score_stride + v * S::kWidth);
   }
-  for (std::int64_t k = 0; k < key_width; ++k) {
-    typename S::Vec q[kVecs];
-    for (int v = 0; v < kVecs; ++v) q[v] = S::load(q_KW + v * S::kWidth);
-    for (int t = 0; t < kKeys; ++t) {
-      const auto key = S::set1(from[t][k]);
-      for (int v = 0; v < kVecs; ++v) sums[t][v] = S::fma(key, q[v], sums[t][v]);
+  q_KW += static_cast<std::int64_t>(pass.begin) * kVecs * S::kWidth;
+#pragma GCC unroll 1
+  for (int begin = pass.begin; begin < pass.end; begin += RowsAhead::kStep) {
+    for (int t = 0; ahead.first != nullptr && t < kKeys; ++t)
+      S::prefetch(ahead.first + t * ahead.stride + begin / RowsAhead::kStep * ahead.step);
+    const int end = pass.end - begin < RowsAhead::kStep ? pass.end : begin + RowsAhead::kStep;
+#pragma GCC unroll 1
+    for (int k = begin; k < end; ++k) {
+      typename S::Vec q[kVecs];
+      for (int v = 0; v < kVecs; ++v) q[v] = S::load(q_KW + v * S::kWidth);
+#pragma GCC unroll 32
+      for (int t = 0; t < kKeys; ++t) {
+        const auto key = S::set1(from[t / kShare][t % kShare * keys.stride]);
+        for (int v = 0; v < kVecs; ++v) sums[t][v] = S::fma(key, q[v], sums[t][v]);
+      }
+#pragma GCC unroll 8
+      for (const float*& at : from) at = read_anew(at + 1);
+      q_KW += kVecs * S::kWidth;
     }
-    q_KW += kVecs * S::kWidth;
   }
+#pragma GCC unroll 32
   for (int t = 0; t < kKeys; ++t) {
-    for (int v = 0; v < kVecs; ++v) S::store(scores + t * score_stride + v * S::kWidth, S::mul(sums[t][v], scale));
+    for (int v = 0; v < kVecs; ++v) {
+      S::store(scores + t * score_stride + v * S::kWidth, pass.last ? S::mul(sums[t][v], scale) : sums[t][v]);
+    }
   }
 }
 
+/// Passes are short enough for the queries to stay in the first-level cache. One vector of them would gain nothing.
 template <class S, int kVecs>
-void score_block(const float* q_KW, const float* const* keys, int count, int key_width, typename S::Vec scale,
-                 float* scores, int score_stride) {
+void score_block(const float* q_KW, RowBlock keys, int count, int key_width, typename S::Vec scale, float* scores,
+                 int score_stride, const RowsAhead& ahead) {
   constexpr int kKeys = S::kScoreKeys[kVecs];
-  int t = 0;
-  for (; t + kKeys <= count; t += kKeys) {
-    score_tile<S, kVecs, kKeys>(q_KW, keys + t, key_width, scale, scores + t * score_stride, score_stride);
-  }
-  for (; t + 4 <= count; t += 4) {
-    score_tile<S, kVecs, 4>(q_KW, keys + t, key_width, scale, scores + t * score_stride, score_stride);
-  }
-  for (; t < count; ++t) {
-    score_tile<S, kVecs, 1>(q_KW, keys + t, key_width, scale, scores + t * score_stride, score_stride);
+  const int step = kVecs == 1 || key_width == 0 ? key_width + 1 : 192;
+  for (int begin = 0; begin == 0 || begin < key_width; begin += step) {
+    const int end = key_width - begin < step ? key_width : begin + step;
+    const ScorePass pass{begin, end, begin == 0, end == key_width};
+    int t = 0;
+    const auto tiles = [&]<int kTile>() {
+      for (; t + kTile <= count; t += kTile) {
+        score_tile<S, kVecs, kTile>(q_KW, keys.from(t), pass, scale, scores + t * score_stride, score_stride,
+                                      ahead.from(t));
+      }
+    };
+    tiles.template operator()<kKeys>();
+    tiles.template operator()<4>();
+    tiles.template operator()<1>();
   }
 }
 
@@ -110,24 +186,29 @@ void softmax_block(float* scores, int score_stride, int count, bool all_seen, co
 
 /// o[row, columns] += sum over t in [begin, end) of p[t, row] * values[t][columns], t ascending.
 template <class S, int kRows, int kVecs>
-void value_tile(const float* p, int p_stride, const float* const* values, int column, int begin, int end, float* o,
+void value_tile(const float* p, int p_stride, RowBlock values, int column, int begin, int end, float* o,
                 std::int64_t o_stride, int rest) {
   typename S::Vec sums[kRows][kVecs];
+#pragma GCC unroll 32
   for (int r = 0; r < kRows; ++r) {
     for (int v = 0; v < kVecs; ++v) {
       const float* from = o + r * o_stride + column + v * S::kWidth;
       sums[r][v] = rest > 0 ? S::load_first(from, rest) : S::load(from);
     }
   }
-  for (int t = begin; t < end; ++t) {
+  const float* from = values.from(begin).first + column;
+  const float* weights = p + static_cast<std::int64_t>(begin) * p_stride;
+#pragma GCC unroll 1
+  for (int t = begin; t < end; ++t, from += values.stride, weights += p_stride) {
     typename S::Vec value[kVecs];
-    const float* from = values[t] + column;
     for (int v = 0; v < kVecs; ++v) value[v] = rest > 0 ? S::load_first(from, rest) : S::load(from + v * S::kWidth);
+#pragma GCC unroll 32
     for (int r = 0; r < kRows; ++r) {
-      const auto weight = S::set1(p[t * p_stride + r]);
+      const auto weight = S::set1(weights[r]);
       for (int v = 0; v < kVecs; ++v) sums[r][v] = S::fma(weight, value[v], sums[r][v]);
     }
   }
+#pragma GCC unroll 32
   for (int r = 0; r < kRows; ++r) {
     for (int v = 0; v < kVecs; ++v) {
       float* to = o + r * o_stride + column + v * S::kWidth;
@@ -140,31 +221,39 @@ void value_tile(const float* p, int p_stride, const float* const* values, int co
   }
 }
 
-/// Columns [column, column + vecs * width) of every row of a group. Rows that see different parts of the block share
-/// what all of four see, and read the rest one by one: a key that a row may not see never touches it, not even as 0 *
-/// NaN.
+/// kRows rows of a group: they share what all of them see, and read the rest one by one: a key that a row may not see
+/// never touches it, not even as 0 * NaN.
+template <class S, int kRows, int kVecs>
+void value_rows(const float* p, int p_stride, RowBlock values, int column, const int* seen, float* o,
+                std::int64_t o_stride, int rest) {
+  int shared = seen[0];
+  for (int r = 1; r < kRows; ++r) shared = seen[r] < shared ? seen[r] : shared;
+  value_tile<S, kRows, kVecs>(p, p_stride, values, column, 0, shared, o, o_stride, rest);
+  for (int r = 0; r < kRows; ++r) {
+    if (seen[r] == shared) continue;
+    value_tile<S, 1, kVecs>(p + r, p_stride, values, column, shared, seen[r], o + r * o_stride, o_stride, rest);
+  }
+}
+
+/// Columns [column, column + vecs * width) of every row of a group.
 template <class S, int kVecs>
-void value_columns(const float* p, int p_stride, const float* const* values, int column, const int* seen, int rows,
-                   float* o, std::int64_t o_stride, int rest) {
+void value_columns(const float* p, int p_stride, RowBlock values, int column, const int* seen, int rows, float* o,
+                   std::int64_t o_stride, int rest) {
+  constexpr int kRows = S::kValueRows;
   int row = 0;
+  for (; row + kRows <= rows; row += kRows) {
+    value_rows<S, kRows, kVecs>(p + row, p_stride, values, column, seen + row, o + row * o_stride, o_stride, rest);
+  }
   for (; row + 4 <= rows; row += 4) {
-    int shared = seen[row];
-    for (int r = 1; r < 4; ++r) shared = seen[row + r] < shared ? seen[row + r] : shared;
-    float* to = o + row * o_stride;
-    value_tile<S, 4, kVecs>(p + row, p_stride, values, column, 0, shared, to, o_stride, rest);
-    for (int r = 0; r < 4; ++r) {
-      if (seen[row + r] == shared) continue;
-      value_tile<S, 1, kVecs>(p + row + r, p_stride, values, column, shared, seen[row + r], to + r * o_stride, o_stride,
-                              rest);
-    }
+    value_rows<S, 4, kVecs>(p + row, p_stride, values, column, seen + row, o + row * o_stride, o_stride, rest);
   }
   for (; row < rows; ++row) {
-    value_tile<S, 1, kVecs>(p + row, p_stride, values, column, 0, seen[row], o + row * o_stride, o_stride, rest);
+    value_rows<S, 1, kVecs>(p + row, p_stride, values, column, seen + row, o + row * o_stride, o_stride, rest);
   }
 }
 
 template <class S>
-void value_block(const float* p, int p_stride, const float* const* values, const int* seen, const LeafArgs& args) {
+void value_block(const float* p, int p_stride, RowBlock values, const int* seen, const LeafArgs& args) {
   const int rows = args.rows, value_width = args.value_width;
   constexpr int kVecs = S::kValueVecs;
   constexpr int kWidth = S::kWidth;
@@ -180,27 +269,33 @@ void value_block(const float* p, int p_stride, const float* const* values, const
   }
 }
 
-/// Pointers to `count` rows from row `first` on, `width` columns each, as f32: in place when they are f32, else
-/// made f32 in `scratch`.
+/// A line more than whole lines: keys a power of two apart would share a few lines of the first-level cache.
+constexpr int block_stride(int width) { return (width + 15) / 16 * 16 + 16; }
+
+/// `count` rows from row `first` on, `width` columns each: in place when they are f32 of one page, else in `scratch`.
 template <class S>
-void point_to_rows(const LaneRows& from, std::int64_t first, int count, int width, float* scratch, const float** rows) {
-  const int stride = (width + 15) / 16 * 16;
+RowBlock rows_as_floats(const LaneRows& from, std::int64_t first, int count, int width, float* scratch) {
   std::int64_t page = first / from.page_rows;
   std::int64_t row = first % from.page_rows;
+  const bool floats = from.type == RowType::kF32;
+  if (floats && row + count <= from.page_rows) {
+    return {static_cast<const float*>(from.pages[page]) + row * from.row_stride + from.lane_offset, from.row_stride};
+  }
+  const int stride = block_stride(width);
   for (int t = 0; t < count; ++t, ++row) {
     if (row == from.page_rows) {
       ++page;
       row = 0;
     }
-    const void* start = from.pages[page];
-    if (from.type == RowType::kF32) {
-      rows[t] = static_cast<const float*>(start) + row * from.row_stride + from.lane_offset;
-      continue;
-    }
     float* to = scratch + t * stride;
-    rows[t] = to;
-    widen_row<S>(from, start, row, width, to);
+    if (floats) {
+      const float* at = static_cast<const float*>(from.pages[page]) + row * from.row_stride + from.lane_offset;
+      __builtin_memcpy(to, at, static_cast<std::size_t>(width) * sizeof(float));
+    } else {
+      widen_row<S>(from, from.pages[page], row, width, to);
+    }
   }
+  return {scratch, stride};
 }
 
 inline void clear_rows(const LeafArgs& args) {
@@ -208,6 +303,17 @@ inline void clear_rows(const LeafArgs& args) {
     float* o = args.o + row * args.o_stride;
     for (int v = 0; v < args.value_width; ++v) o[v] = 0;
   }
+}
+
+/// The block of rows from `row` on, of `width` columns, where all of it exists on one page and floats are made of it.
+inline RowsAhead rows_ahead(const LaneRows& of, std::int64_t row, std::int64_t rows, int width) {
+  const std::int64_t on_page = row % of.page_rows;
+  if (of.type == RowType::kF32 || row + kKeyBlock > rows || on_page + kKeyBlock > of.page_rows) return {};
+  const bool coded = of.type == RowType::kQ8;
+  const int element = coded ? 1 : 2;
+  const int bytes = coded && width > of.coded ? of.exact_at + (width - of.coded) * 2 : width * element;
+  return {static_cast<const char*>(of.pages[row / of.page_rows]) + (on_page * of.row_stride + of.lane_offset) * element,
+          of.row_stride * element, bytes * RowsAhead::kStep / (width > 0 ? width : 1)};
 }
 
 /// Multiplies the rows' results by what the block's new maxima ask for.
@@ -242,8 +348,8 @@ void attend_leaf(const LeafArgs& args) {
   const int vecs = (args.rows + kWidth - 1) / kWidth;
   const int lanes = vecs * kWidth;
   float* key_block = args.scratch;
-  float* value_block_rows = key_block + kKeyBlock * (args.key_width + 16);
-  float* scores = value_block_rows + kKeyBlock * (args.value_width + 16);
+  float* value_block_rows = key_block + kKeyBlock * block_stride(args.key_width);
+  float* scores = value_block_rows + kKeyBlock * block_stride(args.value_width);
   float* state = scores + kKeyBlock * lanes;
   const SoftmaxRows softmax{state, state + lanes, state + 2 * lanes, state + 3 * lanes};
   for (int row = 0; row < lanes; ++row) {
@@ -258,14 +364,11 @@ void attend_leaf(const LeafArgs& args) {
   for (int begin = args.begin; begin < end;) {
     const int next = (begin / kKeyBlock + 1) * kKeyBlock;
     const int count = (next < end ? next : end) - begin;
-    const float* keys[kKeyBlock];
-    const float* own_values[kKeyBlock];
-    const float* const* values = keys;
-    point_to_rows<S>(args.keys, begin - args.first_key_pos, count, args.key_width, key_block, keys);
-    if (!args.values_are_keys) {
-      point_to_rows<S>(args.values, begin - args.first_key_pos, count, args.value_width, value_block_rows, own_values);
-      values = own_values;
-    }
+    const int first = begin - args.first_key_pos;
+    const RowBlock keys = rows_as_floats<S>(args.keys, first, count, args.key_width, key_block);
+    const RowBlock values = args.values_are_keys
+                                ? keys
+                                : rows_as_floats<S>(args.values, first, count, args.value_width, value_block_rows);
 
     int seen[kGroupRows];
     for (int row = 0; row < lanes; ++row) {
@@ -274,14 +377,16 @@ void attend_leaf(const LeafArgs& args) {
       softmax.seen[row] = static_cast<float>(bounded);
       seen[row] = bounded;
     }
+    RowsAhead ahead = rows_ahead(args.keys, first + count, args.cached, args.key_width);
     const float* q = args.q_KW;
     for (int v = 0; v < vecs; v += kTileVecs) {
       const int tile = vecs - v >= kTileVecs ? kTileVecs : 1;
       if (tile == kTileVecs) {
-        score_block<S, kTileVecs>(q, keys, count, args.key_width, scale, scores + v * kWidth, lanes);
+        score_block<S, kTileVecs>(q, keys, count, args.key_width, scale, scores + v * kWidth, lanes, ahead);
       } else {
-        score_block<S, 1>(q, keys, count, args.key_width, scale, scores + v * kWidth, lanes);
+        score_block<S, 1>(q, keys, count, args.key_width, scale, scores + v * kWidth, lanes, ahead);
       }
+      ahead = {};
       q += static_cast<std::int64_t>(tile) * kWidth * args.key_width;
     }
     for (int v = 0; v < vecs; ++v) {

@@ -69,7 +69,7 @@ class CpuBackend final : public Backend {
     std::int64_t stride = 0;
     const std::uint16_t* bf16 = nullptr;  ///< where a bf16 weight asks for it
     std::int64_t bf16_stride = 0;
-    GroupedRows codes = {};                ///< where a grouped weight asks for it
+    GroupedRows codes = {};                ///< of the product's own rows, where a grouped weight asks for it
     const std::uint16_t* tiles = nullptr;  ///< as WidePanel::x: of the product's own rows, where many rows ask for it
   };
   /// Up to 16 rows of x that become tiles.
@@ -108,8 +108,9 @@ class CpuBackend final : public Backend {
   const std::uint16_t* list_tiles(const float* x, std::int64_t stride, std::int64_t rows, std::int64_t cols,
                                   std::uint16_t*& at);
   void make_tiles();
-  /// x as codes, into memory of the caller's.
-  void round_to_codes(const float* x, std::int64_t stride, std::int64_t rows, std::int64_t cols, const CodeMemory& to);
+  /// The same of codes: after the next make_codes().
+  GroupedRows list_codes(const float* x, std::int64_t stride, std::int64_t rows, std::int64_t cols, std::int32_t*& at);
+  void make_codes();
   /// A product of rows [first, first + count) of `rows`, which have the form that the weight asks for.
   ProductJob product_job(const ConstMatRef& w, const ConstMatRef* w_up, const ProductRows& rows, bool wide,
                          std::int64_t first, std::int64_t count, MatView<float> y) const;
@@ -132,9 +133,9 @@ class CpuBackend final : public Backend {
   std::vector<ProductJob> jobs_;
   std::vector<RowSumJob> row_sum_jobs_;
   std::vector<TileRows> tile_rows_;
+  std::vector<RoundGroups> code_groups_;
   std::vector<Scratch> thread_scratch_;
-  CodeScratch codes_;
-  Scratch rounded_, tiles_, packed_x_, hidden_, expert_out_, latent_;
+  Scratch codes_, rounded_, tiles_, packed_x_, hidden_, expert_out_, latent_;
   std::vector<int> chunk_order_;
   std::vector<AttendTask> attend_tasks_;
   bool attend_bf16_ = false;     ///< the call multiplies queries and rows as bf16

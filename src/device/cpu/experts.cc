@@ -57,7 +57,7 @@ void CpuBackend::group_by_expert(const ExpertsArgs& args) {
 
 /// Hidden rows of every expert in the forms that the down projections ask for: their widths may differ.
 void CpuBackend::add_hidden_forms(StepClass step_class, const float* hidden) {
-  std::int64_t groups = 0, floats = 0, elements = 0;
+  std::int64_t words = 0, floats = 0, elements = 0;
   bool round = false;
   for (const ExpertRows& group : expert_rows_) {
     const ConstMatRef& down = group.weights->down;
@@ -67,12 +67,12 @@ void CpuBackend::add_hidden_forms(StepClass step_class, const float* hidden) {
     } else if (rounds(down.dtype)) {
       round = true;
     } else if (is_grouped(down.dtype)) {
-      groups += group.count * group_count(down.cols);
+      words += group.count * group_count(down.cols) * kCodeWords;
     }
   }
   auto* tiles = tiles_.get<std::uint16_t>(elements);
   const std::uint16_t* bf16 = round ? rounded(hidden, floats, 1, floats) : nullptr;
-  CodeMemory memory = codes_.get(groups, kGroupInputs);
+  auto* codes = codes_.get<std::int32_t>(words);
   for (ExpertRows& group : expert_rows_) {
     const ConstMatRef& down = group.weights->down;
     const std::int64_t inner = down.cols;
@@ -82,14 +82,10 @@ void CpuBackend::add_hidden_forms(StepClass step_class, const float* hidden) {
       continue;
     }
     if (rounds(down.dtype)) group.hidden.bf16 = bf16 + group.first_hidden;
-    if (!is_grouped(down.dtype)) continue;
-    const std::int64_t row_groups = group_count(inner);
-    round_to_codes(group.hidden.x, inner, group.count, inner, memory);
-    group.hidden.codes = {memory.codes, memory.scales, memory.sums, row_groups};
-    memory = {memory.codes + group.count * row_groups * kGroupInputs, memory.scales + group.count * row_groups,
-              memory.sums + group.count * row_groups};
+    if (is_grouped(down.dtype)) group.hidden.codes = list_codes(group.hidden.x, inner, group.count, inner, codes);
   }
   make_tiles();
+  make_codes();
 }
 
 void CpuBackend::experts(const ExpertsArgs& args) {
@@ -124,16 +120,24 @@ void CpuBackend::experts(const ExpertsArgs& args) {
 
   ProductRows rows{.x = packed, .stride = width};
   jobs_.clear();
-  std::int64_t elements = 0;
+  std::int64_t words = 0, elements = 0;
   for (const ExpertRows& group : expert_rows_) {
-    if (wide(args.step_class, group.weights->gate.dtype, group.count)) elements += wide_elements(group.count, width);
+    const DType gate = group.weights->gate.dtype;
+    if (wide(args.step_class, gate, group.count)) {
+      elements += wide_elements(group.count, width);
+    } else if (is_grouped(gate)) {
+      words += group.count * group_count(width) * kCodeWords;
+    }
   }
   auto* tiles = tiles_.get<std::uint16_t>(elements);
+  auto* codes = codes_.get<std::int32_t>(words);
   for (const ExpertRows& group : expert_rows_) {
     const ExpertWeights& block = *group.weights;
     const bool many = wide(args.step_class, block.gate.dtype, group.count);
     if (many) {
       rows.tiles = list_tiles(packed + group.first * width, width, group.count, width, tiles);
+    } else if (is_grouped(block.gate.dtype)) {
+      rows.codes = list_codes(packed + group.first * width, width, group.count, width, codes);
     } else {
       add_form(rows, block.gate.dtype, false, packed_rows, width);
     }
@@ -142,6 +146,7 @@ void CpuBackend::experts(const ExpertsArgs& args) {
                                 {hidden + group.first_hidden, group.count, inner, inner}));
   }
   make_tiles();
+  make_codes();
   products_.run(jobs_);
 
   add_hidden_forms(args.step_class, hidden);

@@ -48,8 +48,12 @@ struct PlainGroupDot {
     for (unsigned char& byte : b.at) byte = static_cast<unsigned char>(byte >> 4);
     return b;
   }
-  static Sums begin_q4() { return {}; }
-  static Sums begin_q8() { return {}; }
+  static Sums begin_q4(std::int32_t offset) {
+    Sums sums;
+    for (std::int32_t& sum : sums.at) sum = offset;
+    return sums;
+  }
+  static Sums begin_q8(std::int32_t) { return {}; }
   static Sums add_q4(Sums sums, const Bytes& w, std::int32_t quad) {
     for (int i = 0; i < kPartBytes; ++i) sums.at[i / 4] += int{w.at[i]} * code(quad, i % 4);
     return sums;
@@ -60,16 +64,15 @@ struct PlainGroupDot {
     return sums;
   }
   static void settle(Sums&) {}
-  static typename F::Vec finish_q4(const Sums& sums, std::int32_t code_sum) { return floats(sums, kQ4Zero * code_sum); }
-  static typename F::Vec finish_q8(const Sums& sums, std::int32_t) { return floats(sums, 0); }
+  static typename F::Vec finish_q4(const Sums& sums, std::int32_t) { return finish_q8(sums); }
+  static typename F::Vec finish_q8(const Sums& sums) {
+    float values[kOutputs];
+    for (int i = 0; i < kOutputs; ++i) values[i] = static_cast<float>(sums.at[i]);
+    return F::load(values);
+  }
 
  private:
   static int code(std::int32_t quad, int i) { return static_cast<std::int8_t>(quad >> (8 * i)); }
-  static typename F::Vec floats(const Sums& sums, std::int32_t less) {
-    float values[kOutputs];
-    for (int i = 0; i < kOutputs; ++i) values[i] = static_cast<float>(sums.at[i] - less);
-    return F::load(values);
-  }
 };
 
 }  // namespace

@@ -25,8 +25,8 @@ struct Avx2GroupDot {
   static __m256i high_halves(__m256i both) {
     return _mm256_and_si256(_mm256_srli_epi16(both, 4), _mm256_set1_epi8(15));
   }
-  static Sums begin_q4() { return _mm256_setzero_si256(); }
-  static Sums begin_q8() { return _mm256_setzero_si256(); }
+  static Sums begin_q4(std::int32_t) { return _mm256_setzero_si256(); }
+  static Sums begin_q8(std::int32_t) { return _mm256_setzero_si256(); }
   static Sums add_q4(Sums sums, __m256i w, std::int32_t quad) {
     return _mm256_add_epi16(sums, _mm256_maddubs_epi16(w, _mm256_set1_epi32(quad)));
   }
@@ -35,11 +35,10 @@ struct Avx2GroupDot {
     return _mm256_add_epi32(sums, widen(_mm256_maddubs_epi16(w.magnitudes, signed_x)));
   }
   static void settle(Sums& sums) { asm volatile("" : "+x"(sums)); }
-  static __m256 finish_q4(Sums sums, std::int32_t code_sum) {
-    static_assert(kQ4Zero == 1 << 3);
-    return _mm256_cvtepi32_ps(_mm256_sub_epi32(widen(sums), _mm256_slli_epi32(_mm256_set1_epi32(code_sum), 3)));
+  static __m256 finish_q4(Sums sums, std::int32_t offset) {
+    return _mm256_cvtepi32_ps(_mm256_add_epi32(widen(sums), _mm256_set1_epi32(offset)));
   }
-  static __m256 finish_q8(Sums sums, std::int32_t) { return _mm256_cvtepi32_ps(sums); }
+  static __m256 finish_q8(Sums sums) { return _mm256_cvtepi32_ps(sums); }
 
  private:
   static __m256i widen(__m256i pairs) { return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)); }

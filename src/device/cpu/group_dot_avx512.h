@@ -1,8 +1,8 @@
 #pragma once
 
+#include "device/cpu/kernel_table.h"
 #include "device/cpu/simd_avx512.h"
 #include "plan/dot_rate.h"
-#include "tensor/grouped.h"
 
 #ifndef LATTE_WIDE_REGISTER  // tests that emulate such registers keep them in memory
 #define LATTE_WIDE_REGISTER "v"
@@ -29,8 +29,8 @@ struct Avx512GroupDot {
   static __m512i high_halves(__m512i both) {
     return _mm512_and_si512(_mm512_srli_epi16(both, 4), _mm512_set1_epi8(15));
   }
-  static Sums begin_q4() { return _mm512_setzero_si512(); }
-  static Sums begin_q8() { return _mm512_setzero_si512(); }
+  static Sums begin_q4(std::int32_t) { return _mm512_setzero_si512(); }
+  static Sums begin_q8(std::int32_t) { return _mm512_setzero_si512(); }
   static Sums add_q4(Sums sums, __m512i w, std::int32_t quad) {
     return _mm512_add_epi16(sums, _mm512_maddubs_epi16(w, _mm512_set1_epi32(quad)));
   }
@@ -40,11 +40,10 @@ struct Avx512GroupDot {
     return _mm512_add_epi32(sums, widen(_mm512_maddubs_epi16(w.magnitudes, signed_x)));
   }
   static void settle(Sums& sums) { asm volatile("" : "+" LATTE_WIDE_REGISTER(sums)); }
-  static __m512 finish_q4(Sums sums, std::int32_t code_sum) {
-    static_assert(kQ4Zero == 1 << 3);
-    return _mm512_cvtepi32_ps(_mm512_sub_epi32(widen(sums), _mm512_slli_epi32(_mm512_set1_epi32(code_sum), 3)));
+  static __m512 finish_q4(Sums sums, std::int32_t offset) {
+    return _mm512_cvtepi32_ps(_mm512_add_epi32(widen(sums), _mm512_set1_epi32(offset)));
   }
-  static __m512 finish_q8(Sums sums, std::int32_t) { return _mm512_cvtepi32_ps(sums); }
+  static __m512 finish_q8(Sums sums) { return _mm512_cvtepi32_ps(sums); }
 
  private:
   static __m512i widen(__m512i pairs) { return _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)); }
@@ -67,14 +66,15 @@ struct Avx512ByteStep {
 };
 
 #if defined(__AVX512VNNI__)
-/// Sixteen outputs with VNNI: four products a lane in one instruction, of unsigned weights (Q8: code + 128).
+/// Sixteen outputs with VNNI: four products a lane in one instruction, of unsigned weights (Q8: code + kQ8Shift). Sums
+/// begin with what that adds too much.
 struct VnniGroupDot {
   using Floats = Avx512;
   using Sums = __m512i;
   static constexpr int kPartBytes = 64;
-  static constexpr int kMostRows = 8;
+  static constexpr int kMostRows = 16;
   struct Q8 {
-    explicit Q8(__m512i codes) : shifted(_mm512_xor_si512(codes, _mm512_set1_epi8(static_cast<char>(0x80)))) {}
+    explicit Q8(__m512i codes) : shifted(_mm512_xor_si512(codes, _mm512_set1_epi8(static_cast<char>(kQ8Shift)))) {}
     __m512i shifted;
   };
 
@@ -82,8 +82,8 @@ struct VnniGroupDot {
   static __m512i load(const unsigned char* p) { return _mm512_loadu_si512(p); }
   static __m512i low_halves(__m512i both) { return Avx512GroupDot::low_halves(both); }
   static __m512i high_halves(__m512i both) { return Avx512GroupDot::high_halves(both); }
-  static Sums begin_q4() { return _mm512_setzero_si512(); }
-  static Sums begin_q8() { return _mm512_setzero_si512(); }
+  static Sums begin_q4(std::int32_t offset) { return _mm512_set1_epi32(offset); }
+  static Sums begin_q8(std::int32_t offset) { return _mm512_set1_epi32(offset); }
   static Sums add_q4(Sums sums, __m512i w, std::int32_t quad) {
     return _mm512_dpbusd_epi32(sums, w, _mm512_set1_epi32(quad));
   }
@@ -91,15 +91,8 @@ struct VnniGroupDot {
     return _mm512_dpbusd_epi32(sums, w.shifted, _mm512_set1_epi32(quad));
   }
   static void settle(Sums& sums) { asm volatile("" : "+" LATTE_WIDE_REGISTER(sums)); }
-  static __m512 finish_q4(Sums sums, std::int32_t code_sum) { return floats<3>(sums, code_sum); }
-  static __m512 finish_q8(Sums sums, std::int32_t code_sum) { return floats<7>(sums, code_sum); }
-
- private:
-  /// Less what 2^kBits added to every code has added.
-  template <int kBits>
-  static __m512 floats(Sums sums, std::int32_t code_sum) {
-    return _mm512_cvtepi32_ps(_mm512_sub_epi32(sums, _mm512_slli_epi32(_mm512_set1_epi32(code_sum), kBits)));
-  }
+  static __m512 finish_q4(Sums sums, std::int32_t) { return _mm512_cvtepi32_ps(sums); }
+  static __m512 finish_q8(Sums sums) { return _mm512_cvtepi32_ps(sums); }
 };
 
 /// The same products over registers alone.

@@ -12,88 +12,66 @@
 namespace latte {
 namespace {
 
-/// The quad of codes that every output is multiplied with at once.
-[[gnu::always_inline]] inline std::int32_t code_quad(const std::int8_t* codes) {
-  std::int32_t quad;
-  __builtin_memcpy(&quad, codes, sizeof(quad));
-  return quad;
-}
-
-/// The same pointer, of which a compiler knows nothing: what is read through it is read where it is needed, a constant
-/// away. g++ else reads the codes of all rows first, or makes an address of every one, and keeps them on the stack:
-/// half the speed.
-template <class T>
-[[gnu::always_inline]] inline const T* read_anew(const T* p) {
-  asm volatile("" : "+r"(p));
-  return p;
-}
-
-/// sums[m][part] += codes of one group of the panel times codes of row m.
+/// sums[m] += codes of one part of a group of the panel times codes of row m.
 template <class G, bool kFourBits, int kRows>
-[[gnu::always_inline]] inline void multiply_group(const unsigned char* group, const std::int8_t* codes,
-                                                  std::int64_t codes_stride, int part,
+[[gnu::always_inline]] inline void multiply_group(const unsigned char* part, const CodeRecord<kRows>& x,
                                                   typename G::Sums (&sums)[kRows]) {
-  const std::int8_t* rows[kRows];
-  for (int m = 0; m < kRows; ++m) rows[m] = read_anew(codes + m * codes_stride);
-  const unsigned char* at = group + part * G::kPartBytes;
   constexpr int kQuadBytes = 4 * kPanelOutputs;
+  constexpr int kQuads = kGroupInputs / 4;
   if constexpr (kFourBits) {
-    constexpr int kQuads = kGroupInputs / 8;
 #pragma GCC unroll 4
-    for (int quad = 0; quad < kQuads; ++quad) {
-      const auto both = G::load(at + quad * kQuadBytes);
+    for (int quad = 0; quad < kQuads / 2; ++quad) {
+      const auto both = G::load(part + quad * kQuadBytes);
       const auto low = G::low_halves(both), high = G::high_halves(both);
+#pragma GCC unroll 16
       for (int m = 0; m < kRows; ++m) {
-        const std::int8_t* x = rows[m] + quad * 4;
-        sums[m] = G::add_q4(sums[m], low, code_quad(x));
-        sums[m] = G::add_q4(sums[m], high, code_quad(x + kGroupInputs / 2));
+        sums[m] = G::add_q4(sums[m], low, x.quads[quad][m]);
+        sums[m] = G::add_q4(sums[m], high, x.quads[quad + kQuads / 2][m]);
         G::settle(sums[m]);
       }
     }
   } else {
-    constexpr int kQuads = kGroupInputs / 4;
 #pragma GCC unroll 8
     for (int quad = 0; quad < kQuads; ++quad) {
-      const typename G::Q8 weights(G::load(at + quad * kQuadBytes));
+      const typename G::Q8 weights(G::load(part + quad * kQuadBytes));
+#pragma GCC unroll 16
       for (int m = 0; m < kRows; ++m) {
-        sums[m] = G::add_q8(sums[m], weights, code_quad(rows[m] + quad * 4));
+        sums[m] = G::add_q8(sums[m], weights, x.quads[quad][m]);
         G::settle(sums[m]);
       }
     }
   }
 }
 
-/// kRows rows of x times one panel.
+/// kRows rows of x, a block of theirs, times one panel.
 template <class G, bool kFourBits, int kRows>
-void grouped_rows(const void* w, const GroupedRows& x, std::int64_t first, float (&y)[kRows][kPanelOutputs]) {
+void grouped_rows(const void* w, const GroupedRows& x, float (&y)[kRows][kPanelOutputs]) {
   using Vec = typename G::Floats::Vec;
   constexpr int kParts = kPanelOutputs / G::Floats::kWidth;
   constexpr int kBytes = kFourBits ? kQ4GroupBytes : kQ8GroupBytes;
-  const std::int64_t stride = x.groups * kGroupInputs;
-  const std::int8_t* codes = x.codes + first * stride;
-  const float* scales = x.scales + first * x.groups;
-  const std::int32_t* code_sums = x.sums + first * x.groups;
   Vec totals[kParts][kRows];
   for (int part = 0; part < kParts; ++part) {
     for (int m = 0; m < kRows; ++m) totals[part][m] = G::Floats::zero();
   }
   const auto* block = static_cast<const unsigned char*>(w);
+  const auto* record = reinterpret_cast<const CodeRecord<kRows>*>(x.words);
+  static_assert(sizeof(*record) == sizeof(*x.words) * kCodeWords * kRows);
   for (std::int64_t first_group = 0; first_group < x.groups; first_group += kBlockGroups) {
-    for (int group = 0; group < kBlockGroups; ++group) {
-      const std::int64_t g = first_group + group;
+    for (int group = 0; group < kBlockGroups; ++group, ++record) {
       for (int part = 0; part < kParts; ++part) {
+        const CodeRecord<kRows>& rows = *read_anew(record);
         typename G::Sums sums[kRows];
-        for (int m = 0; m < kRows; ++m) sums[m] = kFourBits ? G::begin_q4() : G::begin_q8();
-        multiply_group<G, kFourBits, kRows>(block + kBlockScaleBytes + group * kBytes, codes + g * kGroupInputs, stride,
-                                            part, sums);
+#pragma GCC unroll 16
+        for (int m = 0; m < kRows; ++m)
+          sums[m] = kFourBits ? G::begin_q4(rows.q4_offsets[m]) : G::begin_q8(rows.q8_offsets[m]);
+        multiply_group<G, kFourBits, kRows>(block + kBlockScaleBytes + group * kBytes + part * G::kPartBytes, rows,
+                                            sums);
         const auto* weight_scales = reinterpret_cast<const std::uint16_t*>(block + group * kGroupScaleBytes);
         const Vec w_scales = G::Floats::load(weight_scales + part * G::Floats::kWidth);
-        const std::int32_t* const group_sums = read_anew(code_sums + g);
-        const float* const group_scales = read_anew(scales + g);
+#pragma GCC unroll 16
         for (int m = 0; m < kRows; ++m) {
-          const std::int32_t code_sum = group_sums[m * x.groups];
-          const Vec sum = kFourBits ? G::finish_q4(sums[m], code_sum) : G::finish_q8(sums[m], code_sum);
-          const Vec scale = G::Floats::mul(w_scales, G::Floats::set1(group_scales[m * x.groups]));
+          const Vec sum = kFourBits ? G::finish_q4(sums[m], rows.q4_offsets[m]) : G::finish_q8(sums[m]);
+          const Vec scale = G::Floats::mul(w_scales, G::Floats::set1(rows.scales[m]));
           totals[part][m] = G::fma(sum, scale, totals[part][m]);
         }
       }
@@ -108,10 +86,11 @@ void grouped_rows(const void* w, const GroupedRows& x, std::int64_t first, float
 template <class G, bool kFourBits, int kRows>
 void grouped_block(const GroupedPanel& panel, std::int64_t first) {
   float y[kRows][kPanelOutputs];
-  grouped_rows<G, kFourBits, kRows>(panel.w, panel.x, first, y);
+  const GroupedRows x = panel.x.from(first);
+  grouped_rows<G, kFourBits, kRows>(panel.w, x, y);
   if (panel.w_up != nullptr) {
     float up[kRows][kPanelOutputs];
-    grouped_rows<G, kFourBits, kRows>(panel.w_up, panel.x, first, up);
+    grouped_rows<G, kFourBits, kRows>(panel.w_up, x, up);
     for (int m = 0; m < kRows; ++m) gate_rows<typename G::Floats>(y[m], up[m], kPanelOutputs);
   }
   for (int m = 0; m < kRows; ++m) {
@@ -166,22 +145,30 @@ inline void round_group(const float* x, std::int8_t* codes, float& scale, std::i
   scale = finite ? (zero ? 0.0f : most / 127.0f) : __builtin_nanf("");
 }
 
-inline void round_row(const RoundRow& row) {
-  const std::int64_t whole = row.n / kGroupInputs;
-  for (std::int64_t g = 0; g < whole; ++g)
-    round_group(row.x + g * kGroupInputs, row.codes + g * kGroupInputs, row.scales[g], row.sums[g]);
-  constexpr std::int64_t kBlockInputs = kBlockGroups * kGroupInputs;
-  const std::int64_t groups = (row.n + kBlockInputs - 1) / kBlockInputs * kBlockGroups;
-  for (std::int64_t g = whole; g < groups; ++g) {
-    row.scales[g] = 0;
-    row.sums[g] = 0;
-    __builtin_memset(row.codes + g * kGroupInputs, 0, kGroupInputs);
+inline void round_groups(const RoundGroups& groups) {
+  std::int32_t* record = groups.to;
+  const int rows = groups.rows;
+  for (std::int64_t g = 0; g < groups.groups; ++g, record += rows * kCodeWords) {
+    const std::int64_t left = groups.n - g * kGroupInputs;
+    for (int m = 0; m < rows; ++m) {
+      const float* x = groups.x + m * groups.stride + g * kGroupInputs;
+      float padded[kGroupInputs] = {};
+      if (left < kGroupInputs) {
+        for (int i = 0; i < left; ++i) padded[i] = x[i];
+        x = padded;
+      }
+      std::int8_t codes[kGroupInputs];
+      float scale;
+      std::int32_t sum;
+      round_group(x, codes, scale, sum);
+      std::int32_t words[kCodeWords];
+      __builtin_memcpy(words, codes, sizeof(codes));
+      __builtin_memcpy(words + kGroupInputs / 4, &scale, sizeof(scale));
+      words[kGroupInputs / 4 + 1] = -kQ4Zero * sum;
+      words[kGroupInputs / 4 + 2] = -kQ8Shift * sum;
+      for (int i = 0; i < kCodeWords; ++i) record[i * rows + m] = words[i];
+    }
   }
-  const std::int64_t rest = row.n - whole * kGroupInputs;
-  if (rest == 0) return;
-  float padded[kGroupInputs] = {};
-  __builtin_memcpy(padded, row.x + whole * kGroupInputs, static_cast<std::size_t>(rest) * sizeof(float));
-  round_group(padded, row.codes + whole * kGroupInputs, row.scales[whole], row.sums[whole]);
 }
 
 }  // namespace

@@ -34,16 +34,29 @@ struct ProductPanel {
   float* scratch = nullptr;  ///< product_scratch_floats
 };
 
-/// Rows of x rounded to codes, group by group (tensor/grouped.h).
+/// What multiplying with unsigned bytes adds to a Q8 code.
+inline constexpr int kQ8Shift = 128;
+
+/// One group of kRows rows of x rounded to codes (tensor/grouped.h), as a product reads it: from one pointer, at
+/// constant distances.
+template <int kRows>
+struct CodeRecord {
+  std::int32_t quads[kGroupInputs / 4][kRows];  ///< four codes each
+  float scales[kRows];
+  std::int32_t q4_offsets[kRows];  ///< -kQ4Zero times the sum of the row's codes
+  std::int32_t q8_offsets[kRows];  ///< -kQ8Shift times it
+};
+/// 32-bit words of a record for each of its rows.
+inline constexpr int kCodeWords = kGroupInputs / 4 + 3;
+
+/// Rows of x as codes: block by block of KernelTable::code_rows rows, the last of those that are left; within a block,
+/// group by group a CodeRecord of as many rows.
 struct GroupedRows {
-  const std::int8_t* codes = nullptr;  ///< [m, groups * kGroupInputs]
-  const float* scales = nullptr;       ///< [m, groups]
-  const std::int32_t* sums = nullptr;  ///< [m, groups]: of each group's codes
+  const std::int32_t* words = nullptr;  ///< [m, groups, kCodeWords]
   std::int64_t groups = 0;
 
-  [[gnu::always_inline]] GroupedRows from(std::int64_t row) const {
-    return {codes + row * groups * kGroupInputs, scales + row * groups, sums + row * groups, groups};
-  }
+  /// `row` begins a block.
+  [[gnu::always_inline]] GroupedRows from(std::int64_t row) const { return {words + row * groups * kCodeWords, groups}; }
 };
 
 /// One panel of a grouped weight times all rows of x: y[m, n] for its n <= kPanelOutputs outputs. With `w_up`:
@@ -60,13 +73,14 @@ struct GroupedPanel {
   bool accumulate = false;
 };
 
-/// A row of x to be rounded to codes; the places past its end are filled with 0.
-struct RoundRow {
+/// Groups of the rows of a block to be rounded to codes; the places past n inputs are filled with 0.
+struct RoundGroups {
   const float* x = nullptr;
+  std::int64_t stride = 0;
+  int rows = 0;  ///< at most KernelTable::code_rows
   std::int64_t n = 0;
-  std::int8_t* codes = nullptr;
-  float* scales = nullptr;
-  std::int32_t* sums = nullptr;
+  std::int64_t groups = 0;
+  std::int32_t* to = nullptr;  ///< groups CodeRecords of `rows` rows
 };
 
 /// Most weight rows of a panel: a multiple of every tile's rows.
@@ -125,6 +139,7 @@ struct LeafArgs {
   bool bf16 = false;      ///< q, and rows that are not bf16, are rounded to it; where KernelTable::bf16_group_rows > 0
   int first_key_pos = 0;  ///< cache index of key row 0
   int begin = 0, end = 0;
+  std::int64_t cached = 0;  ///< key rows that exist: those past `end` may be fetched ahead
   int key_width = 0, value_width = 0;
   float scale_log2 = 1;
   float* scratch = nullptr;  ///< leaf_scratch_floats
@@ -189,12 +204,13 @@ struct KernelTable {
   int group_rows = 1;       ///< most packed rows of one attention task
   int bf16_group_rows = 0;  ///< the same where attention multiplies bf16 as such; 0: it does not
   bool bf16_products = false;
+  int code_rows = 1;          ///< rows of x that a product with grouped weights takes at a time
   DotLoop dot_loops[2] = {};  ///< of the instructions that this set adds to narrower ones; `run` is null past the last
 
   void (*product)(const ProductPanel& panel);
   void (*row_sum)(const RowSumPanel& panel);
   void (*grouped_product)(const GroupedPanel& panel);
-  void (*round_row)(const RoundRow& row);
+  void (*round_groups)(const RoundGroups& groups);
   /// to[0, n) = x rounded to bf16. Null where bf16_products is false.
   void (*round_bf16)(const float* x, std::uint16_t* to, std::int64_t n);
   /// Null where many rows are multiplied like few.
@@ -246,7 +262,7 @@ constexpr std::int64_t query_floats(const KernelTable& kernels, int key_width) {
 constexpr std::int64_t leaf_scratch_floats(const KernelTable& kernels, int key_width, int value_width) {
   constexpr std::int64_t kPad = 16;
   const std::int64_t rows = most_group_rows(kernels) + kPad;
-  const std::int64_t floats = kKeyBlock * (key_width + value_width + 2 * kPad) + (kKeyBlock + 4) * rows;
+  const std::int64_t floats = kKeyBlock * (key_width + value_width + 4 * kPad) + (kKeyBlock + 4) * rows;
   if (kernels.bf16_group_rows == 0) return floats;
   const std::int64_t tiles = kAmxSpan * ((key_width + 2 * kPad) / 2 + 3 * kPad) + (kAmxSpan / 2 + 4) * rows + 5 * kPad;
   return tiles > floats ? tiles : floats;

@@ -62,16 +62,32 @@ void CpuBackend::make_tiles() {
   tile_rows_.clear();
 }
 
-void CpuBackend::round_to_codes(const float* x, std::int64_t stride, std::int64_t rows, std::int64_t cols,
-                                const CodeMemory& to) {
+GroupedRows CpuBackend::list_codes(const float* x, std::int64_t stride, std::int64_t rows, std::int64_t cols,
+                                   std::int32_t*& at) {
+  constexpr std::int64_t kPiece = 8;  // groups: threads divide one row, too, and never share a line of memory
   const std::int64_t groups = group_count(cols);
-  for_rows(rows, cols, [&](std::int64_t i, int) {
-    kernels_.round_row({.x = x + i * stride,
-                        .n = cols,
-                        .codes = to.codes + i * groups * kGroupInputs,
-                        .scales = to.scales + i * groups,
-                        .sums = to.sums + i * groups});
-  });
+  const GroupedRows listed{at, groups};
+  for (std::int64_t row = 0; row < rows; row += kernels_.code_rows) {
+    const std::int64_t count = std::min<std::int64_t>(kernels_.code_rows, rows - row);
+    for (std::int64_t g = 0; g < groups; g += kPiece) {
+      code_groups_.push_back({.x = x + row * stride + g * kGroupInputs,
+                              .stride = stride,
+                              .rows = static_cast<int>(count),
+                              .n = cols - g * kGroupInputs,
+                              .groups = std::min(kPiece, groups - g),
+                              .to = at + g * kCodeWords * count});
+    }
+    at += groups * kCodeWords * count;
+  }
+  return listed;
+}
+
+void CpuBackend::make_codes() {
+  if (code_groups_.empty()) return;
+  const RoundGroups& first = code_groups_.front();
+  for_rows(std::ssize(code_groups_), first.rows * first.groups * kGroupInputs,
+           [&](std::int64_t i, int) { kernels_.round_groups(code_groups_[static_cast<std::size_t>(i)]); });
+  code_groups_.clear();
 }
 
 bool CpuBackend::wide(StepClass step_class, DType weight, std::int64_t count) const {
@@ -90,11 +106,10 @@ void CpuBackend::add_form(ProductRows& rows, DType weight, bool wide, std::int64
     if (rows.bf16 != nullptr) return;
     rows.bf16 = rounded(rows.x, rows.stride, count, cols);
     rows.bf16_stride = cols;
-  } else if (is_grouped(weight) && rows.codes.codes == nullptr) {
-    const std::int64_t groups = group_count(cols);
-    const CodeMemory memory = codes_.get(count * groups, kGroupInputs);
-    round_to_codes(rows.x, rows.stride, count, cols, memory);
-    rows.codes = {memory.codes, memory.scales, memory.sums, groups};
+  } else if (is_grouped(weight) && rows.codes.words == nullptr) {
+    auto* at = codes_.get<std::int32_t>(count * group_count(cols) * kCodeWords);
+    rows.codes = list_codes(rows.x, rows.stride, count, cols, at);
+    make_codes();
   }
 }
 
@@ -113,7 +128,7 @@ ProductJob CpuBackend::product_job(const ConstMatRef& w, const ConstMatRef* w_up
           .x_stride = round ? rows.bf16_stride : rows.stride,
           .x_bf16 = round,
           .wide = wide,
-          .codes = grouped ? rows.codes.from(first) : GroupedRows{},
+          .codes = grouped ? rows.codes : GroupedRows{},
           .tiles = wide ? rows.tiles : nullptr,
           .y = y.data,
           .y_stride = y.row_stride,

@@ -34,24 +34,4 @@ class Scratch {
   std::size_t bytes_ = 0;
 };
 
-/// Where rows of codes go (GroupedRows of kernel_table.h, to be written).
-struct CodeMemory {
-  std::int8_t* codes = nullptr;
-  float* scales = nullptr;
-  std::int32_t* sums = nullptr;
-};
-
-/// Working memory for rows of codes.
-class CodeScratch {
- public:
-  /// Room for `groups` groups of all rows together; valid until the next call.
-  CodeMemory get(std::int64_t groups, int group_inputs) {
-    return {codes_.get<std::int8_t>(groups * group_inputs), scales_.get<float>(groups),
-            sums_.get<std::int32_t>(groups)};
-  }
-
- private:
-  Scratch codes_, scales_, sums_;
-};
-
 }  // namespace latte

@@ -14,7 +14,8 @@ struct Avx2 {
   static constexpr int kWeightRows[5] = {0, 8, 6, 4, 3};  ///< weight rows of a dot tile, by rows of x
   static constexpr int kRowSumVecs[5] = {0, 8, 4, 2, 2};  ///< column vectors of a row-sum tile, by rows of x
   static constexpr int kScoreKeys[3] = {0, 12, 6};        ///< keys of a score tile, by query vectors
-  static constexpr int kValueVecs = 3;                    ///< value vectors of a tile of four rows
+  static constexpr int kValueRows = 4;                    ///< rows of a value tile
+  static constexpr int kValueVecs = 3;                    ///< its value vectors
   static constexpr int kGroupVecs = 8;                    ///< query vectors of an attention task
 
   static Vec zero() { return _mm256_setzero_ps(); }
@@ -37,6 +38,11 @@ struct Avx2 {
     return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
   }
   static void store(float* p, Vec v) { _mm256_storeu_ps(p, v); }
+  static void zip(Vec& a, Vec& b) {
+    const Vec low = _mm256_unpacklo_ps(a, b), high = _mm256_unpackhi_ps(a, b);
+    a = _mm256_permute2f128_ps(low, high, 0x20);
+    b = _mm256_permute2f128_ps(low, high, 0x31);
+  }
   static void store_first(float* p, Vec v, int n) { _mm256_maskstore_ps(p, first(n), v); }
   static Vec fma(Vec a, Vec b, Vec c) { return _mm256_fmadd_ps(a, b, c); }
   static Vec add(Vec a, Vec b) { return _mm256_add_ps(a, b); }

@@ -23,7 +23,8 @@ struct Avx512 {
   static constexpr int kWeightRows[5] = {0, 8, 8, 8, 6};
   static constexpr int kRowSumVecs[5] = {0, 8, 4, 4, 4};
   static constexpr int kScoreKeys[3] = {0, 16, 8};
-  static constexpr int kValueVecs = 4;
+  static constexpr int kValueRows = 8;
+  static constexpr int kValueVecs = 2;
   static constexpr int kGroupVecs = 4;
 
   static Vec zero() { return _mm512_setzero_ps(); }
@@ -39,6 +40,12 @@ struct Avx512 {
     return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
   }
   static void store(float* p, Vec v) { _mm512_storeu_ps(p, v); }
+  static void zip(Vec& a, Vec& b) {
+    const __m512i low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+    const Vec lower = _mm512_permutex2var_ps(a, low, b);
+    b = _mm512_permutex2var_ps(a, _mm512_add_epi32(low, _mm512_set1_epi32(kWidth / 2)), b);
+    a = lower;
+  }
   static void store_first(float* p, Vec v, int n) { _mm512_mask_storeu_ps(p, first(n), v); }
   static Vec fma(Vec a, Vec b, Vec c) { return _mm512_fmadd_ps(a, b, c); }
   static Vec add(Vec a, Vec b) { return _mm512_add_ps(a, b); }

@@ -14,7 +14,8 @@ struct Neon {
   static constexpr int kWeightRows[5] = {0, 16, 10, 7, 5};  ///< weight rows of a dot tile, by rows of x
   static constexpr int kRowSumVecs[5] = {0, 16, 8, 6, 4};   ///< column vectors of a row-sum tile, by rows of x
   static constexpr int kScoreKeys[3] = {0, 20, 12};         ///< keys of a score tile, by query vectors
-  static constexpr int kValueVecs = 6;                      ///< value vectors of a tile of four rows
+  static constexpr int kValueRows = 4;                      ///< rows of a value tile
+  static constexpr int kValueVecs = 6;                      ///< its value vectors
   static constexpr int kGroupVecs = 4;                      ///< query vectors of an attention task
 
   static Vec zero() { return vdupq_n_f32(0); }
@@ -35,6 +36,11 @@ struct Neon {
     return vcvtq_f32_s32(vmovl_s16(vget_low_s16(wide)));
   }
   static void store(float* p, Vec v) { vst1q_f32(p, v); }
+  static void zip(Vec& a, Vec& b) {
+    const Vec low = vzip1q_f32(a, b);
+    b = vzip2q_f32(a, b);
+    a = low;
+  }
   static void store_first(float* p, Vec v, int n) {
     float padded[kWidth];
     store(padded, v);

@@ -13,6 +13,7 @@ struct Scalar {
   static constexpr int kWeightRows[5] = {0, 4, 4, 2, 2};
   static constexpr int kRowSumVecs[5] = {0, 8, 4, 2, 2};
   static constexpr int kScoreKeys[3] = {0, 4, 4};
+  static constexpr int kValueRows = 4;
   static constexpr int kValueVecs = 2;
   static constexpr int kGroupVecs = 4;
 
@@ -35,6 +36,12 @@ struct Scalar {
   }
   static void store_first(float* p, Vec v, int n) {
     for (int i = 0; i < n; ++i) p[i] = v[i];
+  }
+  /// The lanes of both in turn: of their lower halves in a, of their upper halves in b.
+  static void zip(Vec& a, Vec& b) {
+    const Vec low{a[0], b[0], a[1], b[1]};
+    b = Vec{a[2], b[2], a[3], b[3]};
+    a = low;
   }
   static Vec fma(Vec a, Vec b, Vec c) { return a * b + c; }
   static Vec add(Vec a, Vec b) { return a + b; }
