@@ -112,12 +112,13 @@ struct Cell {
 
 void add_products(Backend& backend, const Matrices& w, DType type, const Rows& x, const Rows& y,
                   std::vector<Cell>& cells) {
+  // One turn for all rows: a matrix is met again only after all others, though its last-level cache may be large.
+  const auto turn = std::make_shared<std::int64_t>(0);
   for (const std::int64_t rows : kRows) {
     const auto run = [&backend, &w, &x, &y, rows](std::int64_t i) {
       const std::array product = {Projection{w[i], y.first(rows)}};
       backend.matmul({class_of(rows), x.first(rows), product});
     };
-    auto turn = std::make_shared<std::int64_t>(0);
     cells.push_back({.name = fmt::format("{} | {}", dtype_name(type), rows),
                      .operations = 2.0 * static_cast<double>(rows * kOutputs * kInputs),
                      .bytes = static_cast<double>(w.bytes()),

@@ -43,20 +43,41 @@ template <class G, bool kFourBits, int kRows>
   }
 }
 
+/// Bytes of a panel that are asked for before its codes are needed. The processor's own prefetch ends with every page
+/// and knows nothing of the next panel.
+inline constexpr int kPanelAhead = 6144;
+
+/// A panel, whether it comes from memory, and what is read next from there; null: nothing is.
+struct PanelRead {
+  const void* panel = nullptr;
+  const void* following = nullptr;
+  bool from_memory = true;
+};
+
 /// kRows rows of x, a block of theirs, times one panel.
 template <class G, bool kFourBits, int kRows>
-void grouped_rows(const void* w, const GroupedRows& x, float (&y)[kRows][kPanelOutputs]) {
+void grouped_rows(const PanelRead& w, const GroupedRows& x, float (&y)[kRows][kPanelOutputs]) {
   using Vec = typename G::Floats::Vec;
   constexpr int kParts = kPanelOutputs / G::Floats::kWidth;
   constexpr int kBytes = kFourBits ? kQ4GroupBytes : kQ8GroupBytes;
+  constexpr int kBlockBytes = kBlockScaleBytes + kBlockGroups * kBytes;
+  constexpr std::int64_t kAhead = kPanelAhead / kBlockBytes;
   Vec totals[kParts][kRows];
   for (int part = 0; part < kParts; ++part) {
     for (int m = 0; m < kRows; ++m) totals[part][m] = G::Floats::zero();
   }
-  const auto* block = static_cast<const unsigned char*>(w);
+  const auto* block = static_cast<const unsigned char*>(w.panel);
   const auto* record = reinterpret_cast<const CodeRecord<kRows>*>(x.words);
   static_assert(sizeof(*record) == sizeof(*x.words) * kCodeWords * kRows);
-  for (std::int64_t first_group = 0; first_group < x.groups; first_group += kBlockGroups) {
+  const std::int64_t blocks = x.groups / kBlockGroups;
+  for (std::int64_t b = 0; b < blocks; ++b, block += kBlockBytes) {
+    const std::int64_t past = b + kAhead - blocks;
+    if (w.from_memory && (past < 0 || w.following != nullptr)) {
+      const unsigned char* ahead = past < 0 ? block + kAhead * kBlockBytes
+                                            : static_cast<const unsigned char*>(w.following) + past * kBlockBytes;
+#pragma GCC unroll 32
+      for (int line = 0; line < kBlockBytes; line += 64) G::Floats::prefetch(ahead + line);
+    }
     for (int group = 0; group < kBlockGroups; ++group, ++record) {
       for (int part = 0; part < kParts; ++part) {
         const CodeRecord<kRows>& rows = *read_anew(record);
@@ -76,7 +97,6 @@ void grouped_rows(const void* w, const GroupedRows& x, float (&y)[kRows][kPanelO
         }
       }
     }
-    block += kBlockScaleBytes + kBlockGroups * kBytes;
   }
   for (int part = 0; part < kParts; ++part) {
     for (int m = 0; m < kRows; ++m) G::Floats::store(y[m] + part * G::Floats::kWidth, totals[part][m]);
@@ -87,10 +107,12 @@ template <class G, bool kFourBits, int kRows>
 void grouped_block(const GroupedPanel& panel, std::int64_t first) {
   float y[kRows][kPanelOutputs];
   const GroupedRows x = panel.x.from(first);
-  grouped_rows<G, kFourBits, kRows>(panel.w, x, y);
+  const bool from_memory = first == 0;
+  const void* following = panel.w_up != nullptr ? panel.w_up : panel.following;
+  grouped_rows<G, kFourBits, kRows>({panel.w, following, from_memory}, x, y);
   if (panel.w_up != nullptr) {
     float up[kRows][kPanelOutputs];
-    grouped_rows<G, kFourBits, kRows>(panel.w_up, x, up);
+    grouped_rows<G, kFourBits, kRows>({panel.w_up, panel.following, from_memory}, x, up);
     for (int m = 0; m < kRows; ++m) gate_rows<typename G::Floats>(y[m], up[m], kPanelOutputs);
   }
   for (int m = 0; m < kRows; ++m) {

@@ -71,6 +71,7 @@ struct GroupedPanel {
   std::int64_t m = 0;
   int n = 0;
   bool accumulate = false;
+  const void* following = nullptr;  ///< the weights that the same thread reads next, of as many inputs; null: none
 };
 
 /// Groups of the rows of a block to be rounded to codes; the places past n inputs are filled with 0.

@@ -134,7 +134,7 @@ void ProductLauncher::run(std::span<const ProductJob> jobs) {
     void run(const ProductJob& job, std::int64_t m, std::int64_t rows, std::int64_t n, std::int64_t cols,
              std::int64_t following, int thread) const {
       if (job.wide) return run_wide(job, m, rows, n, cols, following > 0, thread);
-      if (is_grouped(job.w_type)) return run_grouped(job, m, rows, n, cols);
+      if (is_grouped(job.w_type)) return run_grouped(job, m, rows, n, cols, following > 0);
       const std::int64_t w_bytes = job.w_type == DType::kBf16 ? 2 : 4;
       const std::int64_t x_bytes = job.x_bf16 ? 2 : 4;
       const auto* w = static_cast<const std::byte*>(job.w) + n * job.w_stride * w_bytes;
@@ -184,9 +184,10 @@ void ProductLauncher::run(std::span<const ProductJob> jobs) {
                             .accumulate = job.accumulate,
                             .scratch = scratch[static_cast<std::size_t>(thread)].get<float>(0)});
     }
-    void run_grouped(const ProductJob& job, std::int64_t m, std::int64_t rows, std::int64_t n,
-                     std::int64_t cols) const {
-      const std::int64_t offset = n / kPanelOutputs * panel_bytes(job.w_type, job.k);
+    void run_grouped(const ProductJob& job, std::int64_t m, std::int64_t rows, std::int64_t n, std::int64_t cols,
+                     bool followed) const {
+      const std::int64_t panel = panel_bytes(job.w_type, job.k);
+      const std::int64_t offset = n / kPanelOutputs * panel;
       const auto* w_up = job.w_up == nullptr ? nullptr : static_cast<const std::byte*>(job.w_up) + offset;
       kernels.grouped_product({.w = static_cast<const std::byte*>(job.w) + offset,
                                .w_up = w_up,
@@ -196,7 +197,8 @@ void ProductLauncher::run(std::span<const ProductJob> jobs) {
                                .y_stride = job.y_stride,
                                .m = rows,
                                .n = static_cast<int>(cols),
-                               .accumulate = job.accumulate});
+                               .accumulate = job.accumulate,
+                               .following = followed ? static_cast<const std::byte*>(job.w) + offset + panel : nullptr});
     }
   };
   run_divided(jobs, Panels{kernels_, scratch_});
