@@ -26,7 +26,7 @@ inline constexpr std::string_view kPromptCacheMagic = "latte-pc";
 /// Raised when a file of the older layout can no longer be read.
 inline constexpr std::uint32_t kPromptCacheVersion = 1;
 /// Raised when a build computes other rows from the same model: other bits, another order of columns.
-inline constexpr int kRowFormat = 3;
+inline constexpr int kRowFormat = 4;
 inline constexpr std::size_t kMostNoteBytes = std::size_t{16} << 20;
 
 inline constexpr std::size_t kPreambleBytes = 16;       ///< magic [8], version u32, zero u32

@@ -22,18 +22,18 @@ std::byte* row_bytes(const KeyRows& rows, int t, int width) {
 
 }  // namespace
 
-CpuBackend::CpuBackend(const KernelTable& kernels, std::unique_ptr<ThreadPool> pool, bool round_activations)
+CpuBackend::CpuBackend(const KernelTable& kernels, std::unique_ptr<ThreadPool> pool, bool multiply_bf16)
     : info_{.name = "cpu",
             .isa = kernels.isa,
             .threads = pool->threads(),
             .activation = DType::kF32,
-            .products = round_activations ? DType::kBf16 : DType::kF32,
+            .products = multiply_bf16 ? DType::kBf16 : DType::kF32,
             .cache_dtypes = {DType::kBf16, DType::kF32, DType::kF16, DType::kQ8},
-            .bf16_rows = round_activations && kernels.bf16_group_rows > 0 ? std::vector<DType>{DType::kBf16, DType::kQ8}
-                                                                          : std::vector<DType>{}},
+            .bf16_rows = multiply_bf16 && kernels.bf16_group_rows > 0 ? std::vector<DType>{DType::kBf16, DType::kQ8}
+                                                                      : std::vector<DType>{}},
       kernels_(kernels),
       pool_(std::move(pool)),
-      round_activations_(round_activations),
+      multiply_bf16_(multiply_bf16),
       products_(kernels, *pool_),
       thread_scratch_(static_cast<std::size_t>(pool_->threads())),
       first_task_(static_cast<std::size_t>(pool_->threads()) + 1, 0) {}
@@ -48,8 +48,9 @@ Result<std::unique_ptr<Backend>> CpuBackend::open(const CpuOptions& options) {
   if (!kernels.ok()) return kernels.error();
   Result<std::unique_ptr<ThreadPool>> pool = ThreadPool::start(options.threads);
   if (!pool.ok()) return pool.error();
-  const bool round_activations = options.compute == DType::kBf16 && (*kernels)->bf16_products;
-  return std::unique_ptr<Backend>(new CpuBackend(**kernels, std::move(pool).value(), round_activations));
+  const bool can_multiply_bf16 = (*kernels)->bf16_products || (*kernels)->wide_product != nullptr;
+  const bool multiply_bf16 = options.compute == DType::kBf16 && can_multiply_bf16;
+  return std::unique_ptr<Backend>(new CpuBackend(**kernels, std::move(pool).value(), multiply_bf16));
 }
 
 Result<DeviceBuffer> CpuBackend::allocate(std::size_t bytes) {

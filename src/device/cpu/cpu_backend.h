@@ -89,13 +89,16 @@ class CpuBackend final : public Backend {
     ProductRows hidden;
   };
 
-  CpuBackend(const KernelTable& kernels, std::unique_ptr<ThreadPool> pool, bool round_activations);
+  CpuBackend(const KernelTable& kernels, std::unique_ptr<ThreadPool> pool, bool multiply_bf16);
 
   /// Calls fn(row, thread) for every row; on all threads when there is work for them.
   template <class Fn>
   void for_rows(std::int64_t rows, std::int64_t cost_per_row, Fn&& fn);
 
-  bool rounds(DType weight) const { return round_activations_ && weight == DType::kBf16; }
+  /// Whether few rows of x are rounded to bf16 for such a weight.
+  bool rounds(DType weight) const {
+    return multiply_bf16_ && kernels_.bf16_products && weight == DType::kBf16;
+  }
   /// x as dense bf16 rows, valid until the next call.
   const std::uint16_t* rounded(const float* x, std::int64_t x_stride, std::int64_t rows, std::int64_t cols);
   /// Whether `count` rows of a step are multiplied with such a weight by the kernel for many rows. Decode-class rows
@@ -127,7 +130,7 @@ class CpuBackend final : public Backend {
   BackendInfo info_;
   const KernelTable& kernels_;
   std::unique_ptr<ThreadPool> pool_;
-  bool round_activations_ = false;
+  bool multiply_bf16_ = false;
   ProductLauncher products_;
 
   std::vector<ProductJob> jobs_;

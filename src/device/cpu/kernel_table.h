@@ -204,7 +204,7 @@ struct KernelTable {
   int vector_width = 1;     ///< floats
   int group_rows = 1;       ///< most packed rows of one attention task
   int bf16_group_rows = 0;  ///< the same where attention multiplies bf16 as such; 0: it does not
-  bool bf16_products = false;
+  bool bf16_products = false;  ///< few rows of bf16 weights are multiplied with rows of x rounded to bf16
   int code_rows = 1;          ///< rows of x that a product with grouped weights takes at a time
   DotLoop dot_loops[2] = {};  ///< of the instructions that this set adds to narrower ones; `run` is null past the last
 

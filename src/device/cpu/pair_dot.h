@@ -49,8 +49,8 @@ inline void round_bf16(const float* x, std::uint16_t* to, std::int64_t n) {
 }
 
 /// AVX-512 with the dot instructions of bf16 pairs and of codes.
-constexpr KernelTable pair_dot_table(const char* isa, DotLoop loop, DotLoop other_loop = {}) {
-  KernelTable table = kernel_table<Avx512, PairDot, VnniGroupDot>(isa, loop, other_loop);
+constexpr KernelTable pair_dot_table(const char* isa, DotLoop loop) {
+  KernelTable table = kernel_table<Avx512, PairDot, VnniGroupDot>(isa, loop);
   table.round_bf16 = &round_bf16;
   return table;
 }

@@ -91,9 +91,10 @@ void CpuBackend::make_codes() {
 }
 
 bool CpuBackend::wide(StepClass step_class, DType weight, std::int64_t count) const {
-  constexpr std::int64_t kFewest = 16;  // fewer do not repay the making of tiles
-  return step_class == StepClass::kPrompt && count >= kFewest && kernels_.wide_product != nullptr &&
-         round_activations_ && (weight == DType::kBf16 || is_grouped(weight));
+  // Fewer do not repay the making of tiles; codes are multiplied as such at several times the rate of floats.
+  const std::int64_t fewest = is_grouped(weight) ? 28 : 16;
+  return step_class == StepClass::kPrompt && count >= fewest && kernels_.wide_product != nullptr && multiply_bf16_ &&
+         (weight == DType::kBf16 || is_grouped(weight));
 }
 
 void CpuBackend::add_form(ProductRows& rows, DType weight, bool wide, std::int64_t count, std::int64_t cols) {
