@@ -143,6 +143,32 @@ inline KeyBlock key_block(const LaneRows& keys, std::int64_t first, int count, i
   return {copy, depths * kTileDepth};
 }
 
+/// What is fetched into the second-level cache while scores are made: lines of the keys of the next span, some in every
+/// step. Tiles gather lines a row apart, which the processor's own prefetch does not follow.
+struct KeysAhead {
+  const char* at = nullptr;  ///< null: nothing
+  int lines = 0;             ///< of a step
+
+  [[gnu::always_inline]] void step() {
+    for (int i = 0; i < lines; ++i) _mm_prefetch(at + i * kLineBytes, _MM_HINT_T1);
+    at += lines * kLineBytes;
+  }
+
+ private:
+  static constexpr int kLineBytes = 64;
+};
+
+/// The keys of a block a span further on, to be fetched in `steps` steps; nothing where they do not lie in one piece.
+inline KeysAhead keys_ahead(const LaneRows& keys, std::int64_t first, std::int64_t cached, int width, int steps) {
+  const std::int64_t on_page = first % keys.page_rows;
+  const bool one_piece = keys.type == RowType::kBf16 && keys.row_stride == width && first + kKeyBlock <= cached &&
+                         on_page + kKeyBlock <= keys.page_rows;
+  if (!one_piece) return {};
+  const auto* page = static_cast<const std::uint16_t*>(keys.pages[first / keys.page_rows]);
+  const int lines = (kKeyBlock * width * 2 + 63) / 64;
+  return {reinterpret_cast<const char*>(page + on_page * keys.row_stride + keys.lane_offset), (lines + steps - 1) / steps};
+}
+
 /// The value rows of a span, those past its keys absent, to the end of their block.
 struct SpanRows {
   RowOf rows[kSpan];
@@ -190,7 +216,7 @@ struct DepthPass {
 
 /// scores[t][row] of two vectors of rows and 32 keys of a block.
 inline void score_two_by_two(const KeyBlock& keys, int first_key, const std::uint16_t* q, std::int64_t depths,
-                             const DepthPass& pass, float* scores) {
+                             const DepthPass& pass, KeysAhead& ahead, float* scores) {
   const std::uint16_t* near = keys.rows + first_key * keys.stride;
   const std::uint16_t* far = near + kTileRows * keys.stride;
   const std::uint16_t* next_q = q + depths * kTileElements;
@@ -209,6 +235,7 @@ inline void score_two_by_two(const KeyBlock& keys, int first_key, const std::uin
     _tile_stream_loadd(5, far + depth * kTileDepth, row_bytes);
     _tile_dpbf16ps(2, 5, 6);
     _tile_dpbf16ps(3, 5, 7);
+    ahead.step();
   }
   _tile_stored(0, to, kToBytes);
   _tile_stored(1, to + kTileRows, kToBytes);
@@ -217,7 +244,8 @@ inline void score_two_by_two(const KeyBlock& keys, int first_key, const std::uin
 }
 
 /// scores[t][row] of one vector of rows and a whole block of keys.
-inline void score_one_by_four(const KeyBlock& keys, const std::uint16_t* q, std::int64_t depths, float* scores) {
+inline void score_one_by_four(const KeyBlock& keys, const std::uint16_t* q, std::int64_t depths, KeysAhead& ahead,
+                              float* scores) {
   const std::int64_t row_bytes = 2 * keys.stride;
   const std::int64_t tile = kTileRows * keys.stride;
   _tile_zero(0);
@@ -235,6 +263,7 @@ inline void score_one_by_four(const KeyBlock& keys, const std::uint16_t* q, std:
     _tile_dpbf16ps(2, 6, 7);
     _tile_stream_loadd(4, from + 3 * tile, row_bytes);
     _tile_dpbf16ps(3, 4, 7);
+    ahead.step();
   }
   constexpr std::int64_t kToBytes = 4 * kScoreRows;
   _tile_stored(0, scores, kToBytes);
@@ -246,11 +275,11 @@ inline void score_one_by_four(const KeyBlock& keys, const std::uint16_t* q, std:
 /// scores[t][row] of one or two vectors of rows and the blocks of a span: two in passes over so many depths that their
 /// tiles stay in the first-level cache while the keys go by.
 inline void score_span(const KeyBlock (&keys)[kSpanBlocks], int blocks, const std::uint16_t* q, bool two_vectors,
-                       std::int64_t depths, float* scores) {
+                       std::int64_t depths, KeysAhead (&ahead)[kSpanBlocks], float* scores) {
   constexpr std::int64_t kBlockScores = kKeyBlock * kScoreRows;
   if (!two_vectors) {
     for (int block = 0; block < blocks; ++block)
-      score_one_by_four(keys[block], q, depths, scores + block * kBlockScores);
+      score_one_by_four(keys[block], q, depths, ahead[block], scores + block * kBlockScores);
     return;
   }
   const std::int64_t passes = (depths + kScoreDepths - 1) / kScoreDepths;
@@ -258,7 +287,7 @@ inline void score_span(const KeyBlock (&keys)[kSpanBlocks], int blocks, const st
     const DepthPass pass{depths * i / passes, depths * (i + 1) / passes};
     for (int block = 0; block < blocks; ++block) {
       for (int t = 0; t < kKeyBlock; t += 2 * kTileRows)
-        score_two_by_two(keys[block], t, q, depths, pass, scores + block * kBlockScores);
+        score_two_by_two(keys[block], t, q, depths, pass, ahead[block], scores + block * kBlockScores);
     }
   }
 }
@@ -455,18 +484,21 @@ inline void amx_attend_leaf(const LeafArgs& args) {
     const int blocks = (count + kKeyBlock - 1) / kKeyBlock;
     const std::int64_t row = begin - args.first_key_pos;
     KeyBlock keys[kSpanBlocks];
+    KeysAhead ahead[kSpanBlocks];
+    const int steps = static_cast<int>(depths) * vecs;
     for (int block = 0; block < blocks; ++block) {
       const int before = block * kKeyBlock;
       const int keys_left = count - before < kKeyBlock ? count - before : kKeyBlock;
       keys[block] =
           key_block(args.keys, row + before, keys_left, args.key_width, memory.keys + before * depths * kTileDepth);
+      ahead[block] = keys_ahead(args.keys, row + kSpan + before, args.cached, args.key_width, steps);
     }
     for (int v = 0; v < vecs; ++v) {
       const int at = v * kTileRows;
       const int in_pair = v % 2;
       if (in_pair == 0) {
         before_tile_loads();
-        score_span(keys, blocks, q + v * depths * kTileElements, v + 1 < vecs, depths, memory.scores);
+        score_span(keys, blocks, q + v * depths * kTileElements, v + 1 < vecs, depths, ahead, memory.scores);
       }
       bool all_seen = count == blocks * kKeyBlock;
       for (int i = at; i < at + kTileRows; ++i) {
