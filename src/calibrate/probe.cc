@@ -129,7 +129,7 @@ double probe_macs(const MlaGeometry& g, const Probe& probe) {
 }
 
 Probe first_probe(const MlaGeometry& g, int threads) {
-  return {Part::kExpansion, 0, std::min(g.heads, threads), kKeyBlock};
+  return {Part::kExpansion, 0, std::min(g.heads, 4 * threads), kExpandRows};
 }
 
 std::vector<Probe> probe_list(const MlaGeometry& g, int threads, double macs) {

@@ -30,7 +30,8 @@ struct Probe {
 /// Multiply-adds of a probe.
 double probe_macs(const MlaGeometry& g, const Probe& probe);
 
-/// A probe small enough to tell a device's speed from.
+/// A probe to tell a device's speed from: small, but work enough that a fast device does not wait for its own launches,
+/// or slices would be cut for a slower one and lie in caches that whole steps do not fit.
 Probe first_probe(const MlaGeometry& g, int threads);
 
 /// The probes whose times make a profile, each of about `macs` multiply-adds as far as slices allow. `threads`: slices
