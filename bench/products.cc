@@ -1,7 +1,7 @@
 // Matrix products by rows of x: weights from memory (matrices take turns, together far beyond any cache) and the same
 // matrix again, beside what memory gives and what the dot instruction reaches in registers. One more arm is a block of
-// experts. Cells take turns within a round. Machines change their speed under others' work: like the rates of registers,
-// times are the least of all rounds, and the median stands beside them.
+// experts. Cells take turns within a round. Machines change their speed under others' work: like the rates of
+// registers, times are the least of all rounds, and the median stands beside them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -237,7 +237,8 @@ int run(int argc, char** argv) {
     fmt::print("\n\n");
   }
   fmt::print(
-      "| weights | rows | ms, median | ms, least | GB/s of weights | of reading | GOP/s a core | ms, weights in cache | "
+      "| weights | rows | ms, median | ms, least | GB/s of weights | of reading | GOP/s a core | ms, weights in cache "
+      "| "
       "GOP/s a core |\n|---|---|---|---|---|---|---|---|---|\n");
   for (const Cell& cell : cells) {
     const double cold = *std::min_element(cell.cold_seconds.begin(), cell.cold_seconds.end());

@@ -288,6 +288,13 @@ inline __m512 permutex2var_ps(__m512 a, __m512i order, __m512 b) {
     return lane<float>(from < 16 ? a : b, from % 16);
   });
 }
+/// From the first lane to the last.
+template <class... Values>
+__m512i setr_epi32(Values... values) {
+  const std::int32_t given[] = {values...};
+  static_assert(sizeof given == 64);
+  return lanes<std::int32_t, __m512i>([&](int i) { return given[i]; });
+}
 /// From the last lane to the first.
 template <class... Values>
 __m512i set_epi16(Values... values) {
@@ -415,6 +422,8 @@ inline void tile_dpbssd(int c, int a, int b) {
 #define _mm512_set1_epi16 latte::emulated::set1<std::int16_t>
 #define _mm512_set1_epi32 latte::emulated::set1<std::int32_t>
 #define _mm512_set_epi16 latte::emulated::set_epi16
+#undef _mm512_setr_epi32
+#define _mm512_setr_epi32 latte::emulated::setr_epi32
 #define _mm512_add_epi16 latte::emulated::add<std::uint16_t>
 #define _mm512_add_epi32 latte::emulated::add<std::uint32_t>
 #define _mm512_sub_epi8 latte::emulated::sub<std::uint8_t>

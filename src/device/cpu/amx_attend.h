@@ -166,7 +166,8 @@ inline KeysAhead keys_ahead(const LaneRows& keys, std::int64_t first, std::int64
   if (!one_piece) return {};
   const auto* page = static_cast<const std::uint16_t*>(keys.pages[first / keys.page_rows]);
   const int lines = (kKeyBlock * width * 2 + 63) / 64;
-  return {reinterpret_cast<const char*>(page + on_page * keys.row_stride + keys.lane_offset), (lines + steps - 1) / steps};
+  return {reinterpret_cast<const char*>(page + on_page * keys.row_stride + keys.lane_offset),
+          (lines + steps - 1) / steps};
 }
 
 /// The value rows of a span, those past its keys absent, to the end of their block.

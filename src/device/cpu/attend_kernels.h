@@ -138,7 +138,7 @@ void score_block(const float* q_KW, RowBlock keys, int count, int key_width, typ
     const auto tiles = [&]<int kTile>() {
       for (; t + kTile <= count; t += kTile) {
         score_tile<S, kVecs, kTile>(q_KW, keys.from(t), pass, scale, scores + t * score_stride, score_stride,
-                                      ahead.from(t));
+                                    ahead.from(t));
       }
     };
     tiles.template operator()<kKeys>();
@@ -366,9 +366,8 @@ void attend_leaf(const LeafArgs& args) {
     const int count = (next < end ? next : end) - begin;
     const int first = begin - args.first_key_pos;
     const RowBlock keys = rows_as_floats<S>(args.keys, first, count, args.key_width, key_block);
-    const RowBlock values = args.values_are_keys
-                                ? keys
-                                : rows_as_floats<S>(args.values, first, count, args.value_width, value_block_rows);
+    const RowBlock values =
+        args.values_are_keys ? keys : rows_as_floats<S>(args.values, first, count, args.value_width, value_block_rows);
 
     int seen[kGroupRows];
     for (int row = 0; row < lanes; ++row) {

@@ -96,9 +96,7 @@ class CpuBackend final : public Backend {
   void for_rows(std::int64_t rows, std::int64_t cost_per_row, Fn&& fn);
 
   /// Whether few rows of x are rounded to bf16 for such a weight.
-  bool rounds(DType weight) const {
-    return multiply_bf16_ && kernels_.bf16_products && weight == DType::kBf16;
-  }
+  bool rounds(DType weight) const { return multiply_bf16_ && kernels_.bf16_products && weight == DType::kBf16; }
   /// x as dense bf16 rows, valid until the next call.
   const std::uint16_t* rounded(const float* x, std::int64_t x_stride, std::int64_t rows, std::int64_t cols);
   /// Whether `count` rows of a step are multiplied with such a weight by the kernel for many rows. Decode-class rows

@@ -73,8 +73,8 @@ void grouped_rows(const PanelRead& w, const GroupedRows& x, float (&y)[kRows][kP
   for (std::int64_t b = 0; b < blocks; ++b, block += kBlockBytes) {
     const std::int64_t past = b + kAhead - blocks;
     if (w.from_memory && (past < 0 || w.following != nullptr)) {
-      const unsigned char* ahead = past < 0 ? block + kAhead * kBlockBytes
-                                            : static_cast<const unsigned char*>(w.following) + past * kBlockBytes;
+      const unsigned char* ahead =
+          past < 0 ? block + kAhead * kBlockBytes : static_cast<const unsigned char*>(w.following) + past * kBlockBytes;
 #pragma GCC unroll 32
       for (int line = 0; line < kBlockBytes; line += 64) G::Floats::prefetch(ahead + line);
     }

@@ -56,7 +56,9 @@ struct GroupedRows {
   std::int64_t groups = 0;
 
   /// `row` begins a block.
-  [[gnu::always_inline]] GroupedRows from(std::int64_t row) const { return {words + row * groups * kCodeWords, groups}; }
+  [[gnu::always_inline]] GroupedRows from(std::int64_t row) const {
+    return {words + row * groups * kCodeWords, groups};
+  }
 };
 
 /// One panel of a grouped weight times all rows of x: y[m, n] for its n <= kPanelOutputs outputs. With `w_up`:
@@ -201,12 +203,12 @@ struct DotLoop {
 /// The kernels of one instruction set.
 struct KernelTable {
   const char* isa = "";
-  int vector_width = 1;     ///< floats
-  int group_rows = 1;       ///< most packed rows of one attention task
-  int bf16_group_rows = 0;  ///< the same where attention multiplies bf16 as such; 0: it does not
+  int vector_width = 1;        ///< floats
+  int group_rows = 1;          ///< most packed rows of one attention task
+  int bf16_group_rows = 0;     ///< the same where attention multiplies bf16 as such; 0: it does not
   bool bf16_products = false;  ///< few rows of bf16 weights are multiplied with rows of x rounded to bf16
-  int code_rows = 1;          ///< rows of x that a product with grouped weights takes at a time
-  DotLoop dot_loops[2] = {};  ///< of the instructions that this set adds to narrower ones; `run` is null past the last
+  int code_rows = 1;           ///< rows of x that a product with grouped weights takes at a time
+  DotLoop dot_loops[2] = {};   ///< of the instructions that this set adds to narrower ones; `run` is null past the last
 
   void (*product)(const ProductPanel& panel);
   void (*row_sum)(const RowSumPanel& panel);

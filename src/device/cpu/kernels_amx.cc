@@ -19,8 +19,8 @@ constexpr int kMostGroupRows = 128;
 /// multiplied as floats: where there are tiles the dot instruction of bf16 pairs runs at half the rate of the FMA, less
 /// than memory gives to 8 rows.
 constexpr KernelTable amx_table() {
-  KernelTable table = kernel_table<Avx512, FloatDot<Avx512>, VnniGroupDot>(
-      "amx", amx_loop<DotType::kBf16>("tdpbf16ps"), amx_loop<DotType::kInt8>("tdpbssd"));
+  KernelTable table = kernel_table<Avx512, FloatDot<Avx512>, VnniGroupDot>("amx", amx_loop<DotType::kBf16>("tdpbf16ps"),
+                                                                           amx_loop<DotType::kInt8>("tdpbssd"));
   table.bf16_group_rows = kMostGroupRows;
   table.prepare_queries = &amx_prepare_queries;
   table.attend_leaf = &amx_attend_leaf;

@@ -189,16 +189,17 @@ void ProductLauncher::run(std::span<const ProductJob> jobs) {
       const std::int64_t panel = panel_bytes(job.w_type, job.k);
       const std::int64_t offset = n / kPanelOutputs * panel;
       const auto* w_up = job.w_up == nullptr ? nullptr : static_cast<const std::byte*>(job.w_up) + offset;
-      kernels.grouped_product({.w = static_cast<const std::byte*>(job.w) + offset,
-                               .w_up = w_up,
-                               .four_bits = job.w_type == DType::kQ4,
-                               .x = job.codes.from(m),
-                               .y = job.y + m * job.y_stride + n,
-                               .y_stride = job.y_stride,
-                               .m = rows,
-                               .n = static_cast<int>(cols),
-                               .accumulate = job.accumulate,
-                               .following = followed ? static_cast<const std::byte*>(job.w) + offset + panel : nullptr});
+      kernels.grouped_product(
+          {.w = static_cast<const std::byte*>(job.w) + offset,
+           .w_up = w_up,
+           .four_bits = job.w_type == DType::kQ4,
+           .x = job.codes.from(m),
+           .y = job.y + m * job.y_stride + n,
+           .y_stride = job.y_stride,
+           .m = rows,
+           .n = static_cast<int>(cols),
+           .accumulate = job.accumulate,
+           .following = followed ? static_cast<const std::byte*>(job.w) + offset + panel : nullptr});
     }
   };
   run_divided(jobs, Panels{kernels_, scratch_});

@@ -64,7 +64,8 @@ void CpuBackend::make_tiles() {
 
 GroupedRows CpuBackend::list_codes(const float* x, std::int64_t stride, std::int64_t rows, std::int64_t cols,
                                    std::int32_t*& at) {
-  constexpr std::int64_t kPiece = 8;  // groups: threads divide one row, too, and never share a line of memory
+  constexpr std::int64_t kPiece =
+      8;  // groups: threads divide the rows of one block, too, and hardly ever share a line of memory
   const std::int64_t groups = group_count(cols);
   const GroupedRows listed{at, groups};
   for (std::int64_t row = 0; row < rows; row += kernels_.code_rows) {
