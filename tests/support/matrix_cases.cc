@@ -193,8 +193,9 @@ std::vector<OperationCase> matrix_cases() {
   for (const DType dtype : {DType::kQ8, DType::kQ4}) {
     for (int rows = 1; rows <= 17; ++rows) cases.push_back(matmul_case(dtype, rows, 40, 100));
     for (const int rows : {1, 4, 16, 33}) cases.push_back(matmul_case(dtype, rows, 130, 1024));
-    for (const int summed : {1, 31, 32, 33, 63, 64, 65, 97}) cases.push_back(matmul_case(dtype, 3, 17, summed));
+    for (const int summed : {1, 31, 32, 33, 63, 64, 65, 97, 300}) cases.push_back(matmul_case(dtype, 3, 17, summed));
     for (const int outputs : {1, 15, 16}) cases.push_back(matmul_case(dtype, 5, outputs, 72));
+    cases.push_back(matmul_case(dtype, 18, 20, 330));
     cases.push_back(matmul_case(dtype, 300, 33, 50));
     cases.push_back(matmul_case(dtype, 16, 35, 100, true));
   }

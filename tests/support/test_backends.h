@@ -18,7 +18,7 @@ struct CpuChoice {
 
   Rounding rounding() const {
     const bool bf16 = compute == DType::kBf16;
-    return {.to_bf16 = bf16 && (isa == "avx512_bf16" || isa == "amx"), .tiles = bf16 && isa == "amx"};
+    return {.to_bf16 = bf16 && isa == "avx512_bf16", .tiles = bf16 && isa == "amx"};
   }
   /// "avx2_2threads", for the name of a test.
   std::string name() const;

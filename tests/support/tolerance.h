@@ -46,13 +46,15 @@ inline constexpr double kWideGrouped = 2e-2;
 /// What a backend rounds beyond float.
 struct Rounding {
   bool to_bf16 = false;  ///< activations, for products with bf16 operands
-  bool tiles = false;    ///< also for attention, and for grouped weights in prompt-class steps
+  bool tiles =
+      false;  ///< for attention, and in prompt-class steps of many rows for products with bf16 or grouped weights
 };
 
 /// The tolerance of sums over operands of type `dtype`, for a call of `rows` rows.
 inline double sum_tolerance(DType dtype, const Rounding& rounding, int rows) {
-  if (is_grouped(dtype)) return rounding.tiles && rows > kMaxDecodeRows ? kWideGrouped : kFloatSums;
-  return dtype == DType::kBf16 && rounding.to_bf16 ? kBf16Products : kFloatSums;
+  const bool on_tiles = rounding.tiles && rows > kMaxDecodeRows;
+  if (is_grouped(dtype)) return on_tiles ? kWideGrouped : kFloatSums;
+  return dtype == DType::kBf16 && (rounding.to_bf16 || on_tiles) ? kBf16Products : kFloatSums;
 }
 inline double gated_tolerance(DType dtype, const Rounding& rounding, int rows) {
   const double sums = sum_tolerance(dtype, rounding, rows);
