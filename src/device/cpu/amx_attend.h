@@ -160,14 +160,11 @@ struct KeysAhead {
 
 /// The keys of a block a span further on, to be fetched in `steps` steps; nothing where they do not lie in one piece.
 inline KeysAhead keys_ahead(const LaneRows& keys, std::int64_t first, std::int64_t cached, int width, int steps) {
-  const std::int64_t on_page = first % keys.page_rows;
-  const bool one_piece = keys.type == RowType::kBf16 && keys.row_stride == width && first + kKeyBlock <= cached &&
-                         on_page + kKeyBlock <= keys.page_rows;
-  if (!one_piece) return {};
-  const auto* page = static_cast<const std::uint16_t*>(keys.pages[first / keys.page_rows]);
-  const int lines = (kKeyBlock * width * 2 + 63) / 64;
-  return {reinterpret_cast<const char*>(page + on_page * keys.row_stride + keys.lane_offset),
-          (lines + steps - 1) / steps};
+  const RowsAhead block = rows_ahead(keys, first, cached, width);
+  const std::int64_t row_bytes = 2 * std::int64_t{width};
+  if (block.first == nullptr || keys.type != RowType::kBf16 || block.stride != row_bytes) return {};
+  const std::int64_t lines = (kKeyBlock * row_bytes + 63) / 64;
+  return {block.first, static_cast<int>((lines + steps - 1) / steps)};
 }
 
 /// The value rows of a span, those past its keys absent, to the end of their block.

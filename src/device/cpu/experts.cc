@@ -67,7 +67,7 @@ void CpuBackend::add_hidden_forms(StepClass step_class, const float* hidden) {
     } else if (rounds(down.dtype)) {
       round = true;
     } else if (is_grouped(down.dtype)) {
-      words += group.count * group_count(down.cols) * kCodeWords;
+      words += code_words(group.count, down.cols);
     }
   }
   auto* tiles = tiles_.get<std::uint16_t>(elements);
@@ -126,7 +126,7 @@ void CpuBackend::experts(const ExpertsArgs& args) {
     if (wide(args.step_class, gate, group.count)) {
       elements += wide_elements(group.count, width);
     } else if (is_grouped(gate)) {
-      words += group.count * group_count(width) * kCodeWords;
+      words += code_words(group.count, width);
     }
   }
   auto* tiles = tiles_.get<std::uint16_t>(elements);

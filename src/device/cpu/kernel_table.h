@@ -48,6 +48,8 @@ struct CodeRecord {
 };
 /// 32-bit words of a record for each of its rows.
 inline constexpr int kCodeWords = kGroupInputs / 4 + 3;
+/// Words of all records of so many rows of k inputs.
+constexpr std::int64_t code_words(std::int64_t rows, std::int64_t k) { return rows * group_count(k) * kCodeWords; }
 
 /// Rows of x as codes: block by block of KernelTable::code_rows rows, the last of those that are left; within a block,
 /// group by group a CodeRecord of as many rows.

@@ -64,8 +64,8 @@ void CpuBackend::make_tiles() {
 
 GroupedRows CpuBackend::list_codes(const float* x, std::int64_t stride, std::int64_t rows, std::int64_t cols,
                                    std::int32_t*& at) {
-  constexpr std::int64_t kPiece =
-      8;  // groups: threads divide the rows of one block, too, and hardly ever share a line of memory
+  // Groups of a piece: threads divide the rows of one block, too, and hardly ever share a line of memory.
+  constexpr std::int64_t kPiece = 8;
   const std::int64_t groups = group_count(cols);
   const GroupedRows listed{at, groups};
   for (std::int64_t row = 0; row < rows; row += kernels_.code_rows) {
@@ -78,7 +78,7 @@ GroupedRows CpuBackend::list_codes(const float* x, std::int64_t stride, std::int
                               .groups = std::min(kPiece, groups - g),
                               .to = at + g * kCodeWords * count});
     }
-    at += groups * kCodeWords * count;
+    at += code_words(count, cols);
   }
   return listed;
 }
@@ -109,7 +109,7 @@ void CpuBackend::add_form(ProductRows& rows, DType weight, bool wide, std::int64
     rows.bf16 = rounded(rows.x, rows.stride, count, cols);
     rows.bf16_stride = cols;
   } else if (is_grouped(weight) && rows.codes.words == nullptr) {
-    auto* at = codes_.get<std::int32_t>(count * group_count(cols) * kCodeWords);
+    auto* at = codes_.get<std::int32_t>(code_words(count, cols));
     rows.codes = list_codes(rows.x, rows.stride, count, cols, at);
     make_codes();
   }
