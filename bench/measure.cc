@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <fstream>
 #include <string>
+
+#include "base/stopwatch.h"
 
 namespace latte::bench {
 namespace {
@@ -31,9 +32,9 @@ std::string processor_name() {
 }  // namespace
 
 double seconds_of(const std::function<void()>& work) {
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch clock;
   work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return clock.seconds();
 }
 
 double median(std::vector<double> values) {

@@ -1,10 +1,10 @@
 #pragma once
 
 #include <array>
-#include <chrono>
 #include <string_view>
 
 #include "backend/backend.h"
+#include "base/stopwatch.h"
 
 namespace latte::bench {
 
@@ -103,9 +103,9 @@ class TimedBackend final : public Backend {
  private:
   template <class Work>
   void timed(Operation operation, Work work) {
-    const auto start = std::chrono::steady_clock::now();
+    const Stopwatch clock;
     work();
-    seconds_[operation] += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    seconds_[operation] += clock.seconds();
     ++calls_[operation];
   }
 

@@ -1,10 +1,13 @@
 """Times steps of llama.cpp for peers.py: a request a line on standard input, an answer a line on standard output.
 
-{"rows": L, "depth": T, "repeats": N} -> {"milliseconds": median}; {} -> {"version": ...}. The cache is filled to depth T once
-and rewound to it after every step. Steps of more than 16 rows are prompts: their last logits alone are wanted.
+  llama_steps.py MODEL THREADS CONTEXT PROCESSORS
+{"rows": L, "depth": T, "repeats": N} -> {"milliseconds": median}; {} -> {"version": ...}. The cache is filled to depth T once,
+on every processor that this process was given, and rewound to it after every step. Steps are timed with THREADS threads on
+PROCESSORS ("2,3", or "all"). Those of more than 16 rows are prompts: their last logits alone are wanted.
 """
 
 import json
+import os
 import random
 import statistics
 import sys
@@ -19,7 +22,10 @@ quiet = llama_cpp.llama_log_callback(lambda level, text, user: None)
 
 
 class Steps:
-    def __init__(self, path, threads, context):
+    def __init__(self, path, threads, context, processors):
+        self.threads = threads
+        self.all_processors = os.sched_getaffinity(0)
+        self.processors = self.all_processors if processors == "all" else {int(word) for word in processors.split(",")}
         llama_cpp.llama_log_set(quiet, None)
         llama_cpp.llama_backend_init()
         model_options = llama_cpp.llama_model_default_params()
@@ -58,13 +64,26 @@ class Steps:
         llama_cpp.llama_memory_seq_rm(self.memory, 0, length, -1)
         self.filled = length
 
-    def measure(self, rows, depth, repeats):
+    def run_on(self, processors, threads):
+        """Moves every thread of this process, those that llama.cpp keeps from step to step among them."""
+        llama_cpp.llama_set_n_threads(self.context, threads, threads)
+        for task in os.listdir("/proc/self/task"):
+            os.sched_setaffinity(int(task), processors)
+
+    def fill(self, depth):
         if self.filled > depth:
             self.rewind(depth)
+        if self.filled == depth:
+            return
+        self.run_on(self.all_processors, len(self.all_processors))
         while self.filled < depth:
             count = min(PROMPT_ROWS, depth - self.filled)
             self.step(count, self.filled, False)
             self.filled += count
+
+    def measure(self, rows, depth, repeats):
+        self.fill(depth)
+        self.run_on(self.processors, self.threads)
         times = []
         for _ in range(repeats + 1):  # the first is not counted
             times.append(self.step(rows, depth, rows <= MOST_VERIFY_ROWS))
@@ -73,7 +92,7 @@ class Steps:
 
 
 def main():
-    steps = Steps(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+    steps = Steps(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4])
     for line in sys.stdin:
         request = json.loads(line)
         if request:

@@ -40,10 +40,19 @@ def parse():
     parser.add_argument("--rows", type=numbers, default=[1, 2, 4, 8])
     parser.add_argument("--depths", type=numbers, default=[0, 4096])
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--repeats", type=int, default=3, help="steps of llama.cpp a cell and round, the first not counted")
+    parser.add_argument("--prompt-repeats", type=int, default=3, help="the same for its prompts, which can take minutes")
+    parser.add_argument("--processors", default="all",
+                        help="those that both are timed on, as 2,3; llama.cpp fills its cache on all that there are")
     parser.add_argument("--isa", default="auto", help="latte's instruction set")
     parser.add_argument("--gguf", help="keep the peer's file here, or take it from here")
     parser.add_argument("--json", action="store_true")
     return parser.parse_args()
+
+
+def pin(processors):
+    if processors != "all":
+        os.sched_setaffinity(0, set(numbers(processors)))
 
 
 def latte_cells(options):
@@ -54,7 +63,7 @@ def latte_cells(options):
                "-d", ",".join(map(str, options.depths)), "-r", "3", "-o", "json"]
     if not options.layers:
         command[command.index("--layers"):command.index("--layers") + 2] = []
-    run = subprocess.run(command, capture_output=True, text=True)
+    run = subprocess.run(command, capture_output=True, text=True, preexec_fn=lambda: pin(options.processors))
     if run.returncode != 0:
         sys.exit(f"error: {' '.join(command)}: {run.stderr.strip()}")
     rows = json.loads(run.stdout)
@@ -67,7 +76,8 @@ class LlamaCpp:
 
     def __init__(self, options, gguf):
         self.process = subprocess.Popen([sys.executable, str(pathlib.Path(__file__).with_name("llama_steps.py")), gguf,
-                                         str(options.threads), str(max(options.depths) + PROMPT + 64)],
+                                         str(options.threads), str(max(options.depths) + PROMPT + 64),
+                                         options.processors],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.version = self.ask({})["version"]
 
@@ -83,7 +93,10 @@ class LlamaCpp:
         found = {}
         for depth in sorted(options.depths):
             for rows in [PROMPT, *options.rows]:
-                found[(rows, depth)] = self.ask({"rows": rows, "depth": depth, "repeats": 3})["milliseconds"]
+                repeats = options.prompt_repeats if rows == PROMPT else options.repeats
+                answer = self.ask({"rows": rows, "depth": depth, "repeats": repeats})
+                found[(rows, depth)] = answer["milliseconds"]
+                print(f"llama.cpp, {rows} rows at depth {depth}: {answer['milliseconds']:.1f} ms", file=sys.stderr)
         return found
 
 

@@ -10,6 +10,7 @@ import gguf
 import numpy as np
 
 BLOCK = 32
+POOL = 1 << 24  # bytes
 BYTES = {gguf.GGMLQuantizationType.Q4_0: 18, gguf.GGMLQuantizationType.Q8_0: 34}
 # Scales that keep activations near 1 through random layers.
 SCALE = {gguf.GGMLQuantizationType.Q4_0: 0.006, gguf.GGMLQuantizationType.Q8_0: 0.0005}
@@ -23,6 +24,7 @@ class RandomModel:
         self.config = config.get("text_config", config)
         self.layers = layers or self.config["num_hidden_layers"]
         self.random = np.random.default_rng(seed)
+        self.pools = {}
 
     def write(self, path):
         self.writer = gguf.GGUFWriter(path, "deepseek2")
@@ -63,10 +65,13 @@ class RandomModel:
         return self.config.get("scoring_func") == "sigmoid"
 
     def blocks(self, name, shape, kind):
-        """Random codes under one scale; `shape` ends with the inputs of a row."""
+        """Random codes under one scale, the same again after POOL of them; `shape` ends with the inputs of a row."""
         count = int(np.prod(shape)) // BLOCK
-        data = self.random.integers(0, 256, (count, BYTES[kind]), dtype=np.uint8)
-        data[:, :2] = np.frombuffer(np.float16(SCALE[kind]).tobytes(), np.uint8)
+        if kind not in self.pools:
+            pool = self.random.integers(0, 256, (POOL // BYTES[kind], BYTES[kind]), dtype=np.uint8)
+            pool[:, :2] = np.frombuffer(np.float16(SCALE[kind]).tobytes(), np.uint8)
+            self.pools[kind] = pool
+        data = np.resize(self.pools[kind], (count, BYTES[kind]))
         self.writer.add_tensor(name, data.reshape(*shape[:-1], shape[-1] // BLOCK * BYTES[kind]), raw_dtype=kind)
 
     def q4(self, name, *shape):

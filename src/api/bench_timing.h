@@ -1,8 +1,8 @@
 #pragma once
 
-#include <chrono>
 #include <vector>
 
+#include "base/stopwatch.h"
 #include "latte/bench.h"
 
 namespace latte {
@@ -10,9 +10,9 @@ namespace latte {
 /// Seconds that `work` takes; its error when it fails.
 template <class Work>
 Result<double> seconds_of(Work work) {
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch clock;
   if (Status done = work(); !done.ok()) return done.error();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return clock.seconds();
 }
 
 double median(std::vector<double> values);

@@ -1,20 +1,20 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
+
+#include "base/stopwatch.h"
 
 namespace latte {
 
 /// Seconds of the fastest of several runs, which together take about `budget` seconds; at least one.
 template <class Work>
 double best_seconds(double budget, const Work& work) {
-  using Clock = std::chrono::steady_clock;
   double best = std::numeric_limits<double>::infinity(), spent = 0;
   do {
-    const Clock::time_point start = Clock::now();
+    const Stopwatch clock;
     work();
-    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    const double seconds = clock.seconds();
     best = std::min(best, seconds);
     spent += seconds;
   } while (spent < budget);

@@ -1,7 +1,6 @@
 #include "latte/eval.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <numbers>
 #include <string>
@@ -10,6 +9,7 @@
 #include "api/engine_access.h"
 #include "api/out_of_memory.h"
 #include "base/fail.h"
+#include "base/stopwatch.h"
 #include "decode/open_model.h"
 
 namespace latte {
@@ -73,7 +73,7 @@ void add(TextScore& total, const TextScore& more) {
 
 Result<EvalReport> evaluate_documents(const Engine& engine, const std::vector<Document>& documents,
                                       const EvalProgress& progress) {
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch clock;
   const Tokenizer& tokenizer = *EngineAccess::model(engine)->tokenizer();
   const std::int32_t bos = tokenizer.bos_id().value_or(-1);
   const bool with_bos = tokenizer.adds_bos() && bos >= 0;
@@ -108,7 +108,7 @@ Result<EvalReport> evaluate_documents(const Engine& engine, const std::vector<Do
   if (report.total.tokens == 0)
     return fail(ErrorKind::kInvalidInput, "[eval] the text has no token to foretell, expected at least one");
   report.paths = session->paths();
-  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  report.seconds = clock.seconds();
   return report;
 }
 

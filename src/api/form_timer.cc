@@ -7,7 +7,7 @@
 
 #include "api/synthetic_cache.h"
 #include "attention/forms.h"
-#include "calibrate/work_clock.h"
+#include "base/stopwatch.h"
 #include "kv/latent_cache.h"
 #include "plan/choose_form.h"
 #include "weights/random_weights.h"
@@ -96,7 +96,7 @@ Result<double> FormTimer::turn(MlaPath form, int rows, int cached, int heads) {
                          .buffers = buffers,
                          .x_LD = {},
                          .residual_LD = {}};
-  const WorkClock clock(backend_.info());
+  const Stopwatch clock;
   form == MlaPath::kAbsorbed ? attend_absorbed(args) : attend_materialised(args);
   if (Status done = backend_.synchronize(); !done.ok()) return done.error();
   return clock.seconds();

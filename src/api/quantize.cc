@@ -1,7 +1,6 @@
 #include "latte/quantize.h"
 
 #include <array>
-#include <chrono>
 #include <filesystem>
 #include <string_view>
 #include <utility>
@@ -9,6 +8,7 @@
 #include "api/model_lookup.h"
 #include "api/out_of_memory.h"
 #include "base/fail.h"
+#include "base/stopwatch.h"
 #include "decode/open_model.h"
 #include "io/file_map.h"
 #include "io/new_folder.h"
@@ -90,7 +90,7 @@ QuantizeReport report_of(const Model& model, const QuantizeRequest& request, con
 
 Result<QuantizeReport> quantize_directory(const QuantizeRequest& request, const std::string& directory,
                                           const QuantizeProgress& progress) {
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch clock;
   const std::optional<QuantisePlan> plan = quantise_plan(request.quantize);
   if (!plan.has_value()) {
     return fail(ErrorKind::kInvalidInput, "[quantize] quantize {}, expected {}", word(request.quantize),
@@ -113,7 +113,7 @@ Result<QuantizeReport> quantize_directory(const QuantizeRequest& request, const 
   if (Status done = folder->commit(); !done.ok()) return done.error();
   QuantizeReport report = report_of(*model, request, *files);
   report.copied = std::move(*copied);
-  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  report.seconds = clock.seconds();
   return report;
 }
 

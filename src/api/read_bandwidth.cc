@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <utility>
+
+#include "base/stopwatch.h"
 
 namespace latte {
 
@@ -27,7 +28,7 @@ Result<ReadBandwidth> ReadBandwidth::open(Backend& backend, std::size_t bytes) {
 }
 
 double ReadBandwidth::pass() {
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch clock;
   const int parts = pool_->threads();
   pool_->run(parts, [&](int part, int) {
     const std::uint64_t* words = words_ + static_cast<std::size_t>(part) * share_;
@@ -38,16 +39,16 @@ double ReadBandwidth::pass() {
     // Kept where others see it, so that no compiler leaves the reading out.
     for (const std::uint64_t lane : sum) sums_[static_cast<std::size_t>(part)] ^= lane;
   });
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double seconds = clock.seconds();
   return static_cast<double>(share_ * sizeof(std::uint64_t)) * parts / seconds * 1e-9;
 }
 
 double ReadBandwidth::best_of(double seconds) {
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch clock;
   double best = 0;
   do {
     best = std::max(best, pass());
-  } while (std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() < seconds);
+  } while (clock.seconds() < seconds);
   return best;
 }
 

@@ -10,7 +10,7 @@
 #include "api/model_lookup.h"
 #include "api/out_of_memory.h"
 #include "base/fail.h"
-#include "calibrate/work_clock.h"
+#include "base/stopwatch.h"
 #include "decode/calibration.h"
 #include "decode/isa_choice.h"
 #include "decode/profile_store.h"
@@ -131,9 +131,9 @@ Status time_grid(Subject& subject, const CostProfile& profile, double seconds, c
     order.emplace_back(timer.expected_seconds(cells[i].rows, cells[i].cached, heads[i], profile), i);
   }
   std::sort(order.begin(), order.end());
-  const double start = WorkClock::wall_seconds();
+  const Stopwatch clock;
   for (const auto& [expected, i] : order) {
-    const double left = seconds - (WorkClock::wall_seconds() - start);
+    const double left = seconds - clock.seconds();
     if (expected > left) break;
     CrossoverCell& cell = cells[i];
     if (progress) progress(fmt::format("L {}, T {}", cell.rows, cell.cached));
@@ -157,11 +157,11 @@ Result<CrossoverReport> tune(const CrossoverRequest& request, const TuneProgress
   if (Status possible = can_write_stored(*path); !possible.ok()) return possible.error();
 
   if (progress) progress("measuring the parts of both forms");
-  const double start = WorkClock::wall_seconds();
+  const Stopwatch clock;
   const Result<CostProfile> profile = calibrate(backend, g, subject->types, kPatient);
   if (!profile.ok()) return profile.error();
   CrossoverReport report;
-  report.profile_seconds = WorkClock::wall_seconds() - start;
+  report.profile_seconds = clock.seconds();
   if (Status written = write_profile(*path, key, *profile); !written.ok()) return written.error();
 
   report.model = subject->name;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/contract.h"
-#include "calibrate/work_clock.h"
+#include "base/stopwatch.h"
 #include "plan/step_plan.h"
 #include "tensor/half.h"
 
@@ -247,7 +247,7 @@ void DeviceProbes::ordinary_core(const Probe& probe) {
 
 Result<double> DeviceProbes::run(const Probe& probe) {
   if (Status room = make_room(probe); !room.ok()) return room.error();
-  const WorkClock clock(backend_.info());
+  const Stopwatch clock;
   switch (probe.part) {
     case Part::kFold:
       fold(probe);
@@ -269,9 +269,10 @@ Result<double> DeviceProbes::run(const Probe& probe) {
 Result<CostProfile> calibrate(Backend& backend, const MlaGeometry& geometry, ProbeTypes types,
                               const MeasureLimits& limits) {
   DeviceProbes probes(backend, geometry, types);
+  const Stopwatch clock;
   return measure_profile(
-      geometry, backend.info().threads, [&](const Probe& probe) { return probes.run(probe); }, WorkClock::wall_seconds,
-      limits);
+      geometry, backend.info().threads, [&](const Probe& probe) { return probes.run(probe); },
+      [&] { return clock.seconds(); }, limits);
 }
 
 }  // namespace latte

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <array>
-#include <chrono>
 #include <cstdint>
 
+#include "base/stopwatch.h"
 #include "plan/step_class.h"
 
 namespace latte {
@@ -49,14 +49,14 @@ struct DecodeStats {
 /// Adds the time it lives to `seconds`.
 class TimeInto {
  public:
-  explicit TimeInto(double& seconds) : seconds_(seconds), start_(std::chrono::steady_clock::now()) {}
+  explicit TimeInto(double& seconds) : seconds_(seconds) {}
   TimeInto(const TimeInto&) = delete;
   TimeInto& operator=(const TimeInto&) = delete;
-  ~TimeInto() { seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+  ~TimeInto() { seconds_ += clock_.seconds(); }
 
  private:
   double& seconds_;
-  std::chrono::steady_clock::time_point start_;
+  Stopwatch clock_;
 };
 
 }  // namespace latte

@@ -4,8 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <chrono>
 
+#include "base/stopwatch.h"
 #include "base/thread_pool.h"
 #include "calibrate/build_id.h"
 #include "decode/processor_name.h"
@@ -93,9 +93,9 @@ FoundIsa find_isa(const IsaMachine& machine, const IsaRequest& request, IsaSourc
   if (Status possible = can_write_stored(*path); !possible.ok()) return table(possible.error());
 
   if (progress) progress("measuring the instruction sets, once for this machine");
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch clock;
   const Result<std::vector<DotRate>> rates = machine.measure(request.threads);
-  found.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  found.seconds = clock.seconds();
   if (!rates.ok()) return table(rates.error());
   // Another process may have been faster: all runs choose alike.
   if (source == IsaSource::kMeasure && take_stored().ok()) return found;

@@ -143,28 +143,52 @@ inline KeyBlock key_block(const LaneRows& keys, std::int64_t first, int count, i
   return {copy, depths * kTileDepth};
 }
 
-/// What is fetched into the second-level cache while scores are made: lines of the keys of the next span, some in every
-/// step. Tiles gather lines a row apart, which the processor's own prefetch does not follow.
-struct KeysAhead {
-  const char* at = nullptr;  ///< null: nothing
-  int lines = 0;             ///< of a step
+/// The keys of the next span, fetched into the second-level cache a few lines in every step of the work on this one, so
+/// that memory is never idle. Tiles gather lines a row apart, which the processor's own prefetch does not follow.
+class SpanAhead {
+ public:
+  /// `first`: the next span's row of all `cached`; `steps`: of this span's work. Blocks that do not lie in one piece
+  /// are left out.
+  SpanAhead(const LaneRows& keys, std::int64_t first, std::int64_t cached, int width, std::int64_t steps) {
+    const std::int64_t row_bytes = 2 * std::int64_t{width};
+    if (keys.type != RowType::kBf16 || keys.row_stride != width) return;
+    for (int block = 0; block < kSpanBlocks; ++block) {
+      const RowsAhead rows = rows_ahead(keys, first + block * kKeyBlock, cached, width);
+      if (rows.first != nullptr) blocks_[count_++] = rows.first;
+    }
+    lines_ = (kKeyBlock * row_bytes + kLineBytes - 1) / kLineBytes;
+    lines_of_step_ = (lines_ * count_ + steps - 1) / steps;
+  }
 
   [[gnu::always_inline]] void step() {
-    for (int i = 0; i < lines; ++i) _mm_prefetch(at + i * kLineBytes, _MM_HINT_T1);
-    at += lines * kLineBytes;
+    if (left_ == 0) {
+      if (next_ == count_) return;
+      at_ = blocks_[next_++];
+      left_ = lines_;
+    }
+    const std::int64_t lines = left_ < lines_of_step_ ? left_ : lines_of_step_;
+    for (std::int64_t i = 0; i < lines; ++i) _mm_prefetch(at_ + i * kLineBytes, _MM_HINT_T1);
+    at_ += lines * kLineBytes;
+    left_ -= lines;
   }
 
  private:
   static constexpr int kLineBytes = 64;
+  const char* blocks_[kSpanBlocks] = {};
+  int count_ = 0;
+  int next_ = 0;
+  std::int64_t lines_ = 0;  ///< of a block
+  std::int64_t lines_of_step_ = 0;
+  const char* at_ = nullptr;
+  std::int64_t left_ = 0;
 };
 
-/// The keys of a block a span further on, to be fetched in `steps` steps; nothing where they do not lie in one piece.
-inline KeysAhead keys_ahead(const LaneRows& keys, std::int64_t first, std::int64_t cached, int width, int steps) {
-  const RowsAhead block = rows_ahead(keys, first, cached, width);
-  const std::int64_t row_bytes = 2 * std::int64_t{width};
-  if (block.first == nullptr || keys.type != RowType::kBf16 || block.stride != row_bytes) return {};
-  const std::int64_t lines = (kKeyBlock * row_bytes + 63) / 64;
-  return {block.first, static_cast<int>((lines + steps - 1) / steps)};
+/// Steps of the work on a span: depths of score tiles, depths of paired columns, and depths of value tiles.
+inline std::int64_t span_steps(int vecs, std::int64_t depths, int value_width) {
+  const std::int64_t pairs = (vecs + 1) / 2;
+  const std::int64_t scores = kSpanBlocks * depths * (vecs == 1 ? 1 : 2 * pairs);
+  const std::int64_t columns = (value_width + 2 * kTileRows - 1) / (2 * kTileRows);
+  return scores + columns * kSpanDepths * (1 + pairs);
 }
 
 /// The value rows of a span, those past its keys absent, to the end of their block.
@@ -180,8 +204,9 @@ struct SpanRows {
 
 /// Interleaves 32 columns of a span's rows in pairs: two column tiles that stay in the first-level cache while all
 /// packed rows meet them.
-inline void pair_values(const SpanRows& span, int column, int width, std::uint16_t* to) {
+inline void pair_values(const SpanRows& span, int column, int width, SpanAhead& ahead, std::uint16_t* to) {
   for (int t = 0; t < span.count; t += 2) {
+    if (t % kTileDepth == 0) ahead.step();
     __m512i low, high;
     interleave(span.rows[t].load(column, width), span.rows[t + 1].load(column, width), low, high);
     std::uint16_t* pair = to + t / kTileDepth * kTileElements + t % kTileDepth / 2 * kTileDepth;
@@ -212,25 +237,39 @@ struct DepthPass {
   }
 }
 
+/// Which operand of the scores stays in the first-level cache while the other goes by.
+enum class Stays { kQueries, kKeys };
+
 /// scores[t][row] of two vectors of rows and 32 keys of a block.
+template <Stays kStays>
 inline void score_two_by_two(const KeyBlock& keys, int first_key, const std::uint16_t* q, std::int64_t depths,
-                             const DepthPass& pass, KeysAhead& ahead, float* scores) {
+                             const DepthPass& pass, SpanAhead& ahead, float* scores, std::int64_t score_stride) {
   const std::uint16_t* near = keys.rows + first_key * keys.stride;
   const std::uint16_t* far = near + kTileRows * keys.stride;
   const std::uint16_t* next_q = q + depths * kTileElements;
   const std::int64_t row_bytes = 2 * keys.stride;
-  constexpr std::int64_t kToBytes = 4 * kScoreRows;
-  float* to = scores + first_key * kScoreRows;
-  float* far_to = to + kTileRows * kScoreRows;
+  const std::int64_t kToBytes = 4 * score_stride;
+  float* to = scores + first_key * score_stride;
+  float* far_to = to + kTileRows * score_stride;
   const float* sums[4] = {to, to + kTileRows, far_to, far_to + kTileRows};
   begin_scores(pass, sums, kToBytes);
   for (std::int64_t depth = pass.begin; depth < pass.end; ++depth) {
-    _tile_stream_loadd(4, near + depth * kTileDepth, row_bytes);
-    _tile_loadd(6, q + depth * kTileElements, 64);
-    _tile_loadd(7, next_q + depth * kTileElements, 64);
+    if constexpr (kStays == Stays::kQueries) {
+      _tile_stream_loadd(4, near + depth * kTileDepth, row_bytes);
+      _tile_loadd(6, q + depth * kTileElements, 64);
+      _tile_loadd(7, next_q + depth * kTileElements, 64);
+    } else {
+      _tile_loadd(4, near + depth * kTileDepth, row_bytes);
+      _tile_stream_loadd(6, q + depth * kTileElements, 64);
+      _tile_stream_loadd(7, next_q + depth * kTileElements, 64);
+    }
     _tile_dpbf16ps(0, 4, 6);
     _tile_dpbf16ps(1, 4, 7);
-    _tile_stream_loadd(5, far + depth * kTileDepth, row_bytes);
+    if constexpr (kStays == Stays::kQueries) {
+      _tile_stream_loadd(5, far + depth * kTileDepth, row_bytes);
+    } else {
+      _tile_loadd(5, far + depth * kTileDepth, row_bytes);
+    }
     _tile_dpbf16ps(2, 5, 6);
     _tile_dpbf16ps(3, 5, 7);
     ahead.step();
@@ -242,7 +281,7 @@ inline void score_two_by_two(const KeyBlock& keys, int first_key, const std::uin
 }
 
 /// scores[t][row] of one vector of rows and a whole block of keys.
-inline void score_one_by_four(const KeyBlock& keys, const std::uint16_t* q, std::int64_t depths, KeysAhead& ahead,
+inline void score_one_by_four(const KeyBlock& keys, const std::uint16_t* q, std::int64_t depths, SpanAhead& ahead,
                               float* scores) {
   const std::int64_t row_bytes = 2 * keys.stride;
   const std::int64_t tile = kTileRows * keys.stride;
@@ -273,11 +312,11 @@ inline void score_one_by_four(const KeyBlock& keys, const std::uint16_t* q, std:
 /// scores[t][row] of one or two vectors of rows and the blocks of a span: two in passes over so many depths that their
 /// tiles stay in the first-level cache while the keys go by.
 inline void score_span(const KeyBlock (&keys)[kSpanBlocks], int blocks, const std::uint16_t* q, bool two_vectors,
-                       std::int64_t depths, KeysAhead (&ahead)[kSpanBlocks], float* scores) {
+                       std::int64_t depths, SpanAhead& ahead, float* scores) {
   constexpr std::int64_t kBlockScores = kKeyBlock * kScoreRows;
   if (!two_vectors) {
     for (int block = 0; block < blocks; ++block)
-      score_one_by_four(keys[block], q, depths, ahead[block], scores + block * kBlockScores);
+      score_one_by_four(keys[block], q, depths, ahead, scores + block * kBlockScores);
     return;
   }
   const std::int64_t passes = (depths + kScoreDepths - 1) / kScoreDepths;
@@ -285,9 +324,19 @@ inline void score_span(const KeyBlock (&keys)[kSpanBlocks], int blocks, const st
     const DepthPass pass{depths * i / passes, depths * (i + 1) / passes};
     for (int block = 0; block < blocks; ++block) {
       for (int t = 0; t < kKeyBlock; t += 2 * kTileRows)
-        score_two_by_two(keys[block], t, q, depths, pass, ahead[block], scores + block * kBlockScores);
+        score_two_by_two<Stays::kQueries>(keys[block], t, q, depths, pass, ahead, scores + block * kBlockScores,
+                                          kScoreRows);
     }
   }
+}
+
+inline void score_all(const KeyBlock (&keys)[kSpanBlocks], int blocks, const std::uint16_t* q, int vecs,
+                      std::int64_t depths, SpanAhead& ahead, float* scores, std::int64_t stride) {
+  for (int block = 0; block < blocks; ++block)
+    for (int t = 0; t < kKeyBlock; t += 2 * kTileRows)
+      for (int v = 0; v < vecs; v += 2)
+        score_two_by_two<Stays::kKeys>(keys[block], t, q + v * depths * kTileElements, depths, {0, depths}, ahead,
+                                       scores + block * kKeyBlock * stride + v * kTileRows, stride);
 }
 
 /// 2^x, to 1e-7 of it; exactly 1 for 0, which leaves what is rescaled as it is; 0 for -infinity, NaN for NaN.
@@ -305,14 +354,14 @@ inline void score_span(const KeyBlock (&keys)[kSpanBlocks], int blocks, const st
 
 /// Turns one vector of rows' scores of `blocks` blocks into probabilities as tiles, and moves the rows' state on. Top
 /// and mass are of scaled scores. `scale` is above 0.
-inline void amx_softmax(const float* scores, int blocks, bool all_seen, float scale, const SoftmaxRows& rows,
-                        std::uint16_t* p) {
+inline void amx_softmax(const float* scores, std::int64_t stride, int blocks, bool all_seen, float scale,
+                        const SoftmaxRows& rows, std::uint16_t* p) {
   using S = Avx512;
   const auto nothing = S::set1(kNothingSeen);
   const auto seen = S::load(rows.seen);
   const auto factor = S::set1(scale);
   const auto score = [&](int t) {
-    const auto raw = S::load(scores + t * kScoreRows);
+    const auto raw = S::load(scores + t * stride);
     return all_seen ? raw : S::select_less(S::set1(static_cast<float>(t)), seen, raw, nothing);
   };
   const auto old_top = S::load(rows.top);
@@ -376,7 +425,7 @@ class OutputTile {
 /// o[two column tiles of one or two vectors of rows] += p * values over `depths`; `first`: o holds nothing yet. `o`:
 /// the upper left tile, the upper right, and those of the lower rows.
 inline void value_tiles(const std::uint16_t* p, const std::uint16_t* values, int depths, bool first, bool two_vectors,
-                        OutputTile (&o)[4]) {
+                        SpanAhead& ahead, OutputTile (&o)[4]) {
   if (first) {
     _tile_zero(0);
     _tile_zero(1);
@@ -395,6 +444,7 @@ inline void value_tiles(const std::uint16_t* p, const std::uint16_t* values, int
   const std::uint16_t* right = values + kSpanDepths * kTileElements;
   for (int depth = 0; depth < depths; ++depth) {
     const int at = depth * kTileElements;
+    ahead.step();
     _tile_stream_loadd(4, p + at, 64);
     _tile_loadd(6, values + at, 64);
     _tile_dpbf16ps(0, 4, 6);
@@ -415,9 +465,10 @@ inline void value_tiles(const std::uint16_t* p, const std::uint16_t* values, int
 }
 
 /// o += p * values of a span, or = where it is the first.
-inline void add_values(const AmxLeafMemory& memory, const SpanRows& span, const LeafArgs& args, int vecs, bool first) {
+inline void add_values(const AmxLeafMemory& memory, const SpanRows& span, const LeafArgs& args, int vecs, bool first,
+                       SpanAhead& ahead) {
   for (int column = 0; column < args.value_width; column += 2 * kTileRows) {
-    pair_values(span, column, args.value_width, memory.values);
+    pair_values(span, column, args.value_width, ahead, memory.values);
     before_tile_loads();
     const int columns = args.value_width - column;
     const int right_columns = columns > kTileRows ? columns - kTileRows : 0;
@@ -433,7 +484,7 @@ inline void add_values(const AmxLeafMemory& memory, const SpanRows& span, const 
                              {lower, lower_rows, columns, stride},
                              {right_columns > 0 ? lower + kTileRows : lower, lower_rows, right_columns, stride}};
       value_tiles(memory.p + v * std::int64_t{kSpanDepths} * kTileElements, memory.values, span.count / kTileDepth,
-                  first, two_vectors, tiles);
+                  first, two_vectors, ahead, tiles);
     }
   }
 }
@@ -448,7 +499,7 @@ inline AmxLeafMemory amx_leaf_memory(const LeafArgs& args, int lanes) {
   AmxLeafMemory memory;
   memory.keys = reinterpret_cast<std::uint16_t*>(take(kSpan * tiles_of_depth(args.key_width) * kTileDepth / 2));
   memory.values = reinterpret_cast<std::uint16_t*>(take(std::int64_t{kSpan} * kTileDepth / 2));
-  memory.scores = take(std::int64_t{kSpan} * kScoreRows);
+  memory.scores = take(std::int64_t{kSpan} * (lanes + kTileRows));
   memory.p = reinterpret_cast<std::uint16_t*>(take(std::int64_t{kSpan} * lanes / 2));
   memory.state = take(4 * std::int64_t{lanes});
   return memory;
@@ -482,19 +533,23 @@ inline void amx_attend_leaf(const LeafArgs& args) {
     const int blocks = (count + kKeyBlock - 1) / kKeyBlock;
     const std::int64_t row = begin - args.first_key_pos;
     KeyBlock keys[kSpanBlocks];
-    KeysAhead ahead[kSpanBlocks];
-    const int steps = static_cast<int>(depths) * vecs;
+    SpanAhead ahead(args.keys, row + kSpan, args.cached, args.key_width, span_steps(vecs, depths, args.value_width));
     for (int block = 0; block < blocks; ++block) {
       const int before = block * kKeyBlock;
       const int keys_left = count - before < kKeyBlock ? count - before : kKeyBlock;
       keys[block] =
           key_block(args.keys, row + before, keys_left, args.key_width, memory.keys + before * depths * kTileDepth);
-      ahead[block] = keys_ahead(args.keys, row + kSpan + before, args.cached, args.key_width, steps);
+    }
+    const bool all = vecs >= 4 && vecs % 2 == 0;
+    const std::int64_t stride = all ? lanes + kTileRows : kScoreRows;
+    if (all) {
+      before_tile_loads();
+      score_all(keys, blocks, q, vecs, depths, ahead, memory.scores, stride);
     }
     for (int v = 0; v < vecs; ++v) {
       const int at = v * kTileRows;
-      const int in_pair = v % 2;
-      if (in_pair == 0) {
+      const int in_pair = all ? v : v % 2;
+      if (!all && in_pair == 0) {
         before_tile_loads();
         score_span(keys, blocks, q + v * depths * kTileElements, v + 1 < vecs, depths, ahead, memory.scores);
       }
@@ -505,12 +560,12 @@ inline void amx_attend_leaf(const LeafArgs& args) {
         softmax.seen[i] = static_cast<float>(bounded);
         all_seen = all_seen && bounded == count;
       }
-      amx_softmax(memory.scores + in_pair * kTileRows, blocks, all_seen, args.scale_log2,
+      amx_softmax(memory.scores + in_pair * kTileRows, stride, blocks, all_seen, args.scale_log2,
                   {softmax.top + at, softmax.mass + at, softmax.alpha + at, softmax.seen + at},
                   memory.p + v * std::int64_t{kSpanDepths} * kTileElements);
     }
     if (!first) rescale_rows<Avx512>(softmax.alpha, args);
-    add_values(memory, SpanRows(values, values_are_copies ? 0 : row, count), args, vecs, first);
+    add_values(memory, SpanRows(values, values_are_copies ? 0 : row, count), args, vecs, first, ahead);
     first = false;
     begin += count;
   }

@@ -1,11 +1,11 @@
 #include "device/cpu/dot_rates.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <limits>
 #include <memory>
 
+#include "base/stopwatch.h"
 #include "base/thread_pool.h"
 
 namespace latte {
@@ -14,9 +14,9 @@ namespace {
 constexpr double kRunSeconds = 2e-4;  // long beside a reading of the clock, short beside what else a machine does
 
 double seconds_of(const DotLoop& loop, std::int64_t iterations, float& sum) {
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch clock;
   sum += loop.run(iterations);
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return clock.seconds();
 }
 
 /// What a thread found, in a cache line of its own.

@@ -269,7 +269,8 @@ constexpr std::int64_t leaf_scratch_floats(const KernelTable& kernels, int key_w
   const std::int64_t rows = most_group_rows(kernels) + kPad;
   const std::int64_t floats = kKeyBlock * (key_width + value_width + 4 * kPad) + (kKeyBlock + 4) * rows;
   if (kernels.bf16_group_rows == 0) return floats;
-  const std::int64_t tiles = kAmxSpan * ((key_width + 2 * kPad) / 2 + 3 * kPad) + (kAmxSpan / 2 + 4) * rows + 5 * kPad;
+  const std::int64_t tiles =
+      kAmxSpan * ((key_width + 2 * kPad) / 2 + kPad) + (kAmxSpan + kAmxSpan / 2 + 4) * (rows + kPad) + 5 * kPad;
   return tiles > floats ? tiles : floats;
 }
 
