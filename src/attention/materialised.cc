@@ -3,20 +3,6 @@
 #include "attention/forms.h"
 
 namespace latte {
-namespace {
-
-// The workspace as rows of one page, a lane per head.
-KeyRows workspace_rows(const MatRef& memory, void* const* page, int heads, int rows) {
-  return {.pages = page,
-          .page_rows = rows,
-          .row_stride = memory.cols,
-          .lane_stride = memory.rows / heads * memory.cols,
-          .rows = rows,
-          .dtype = memory.dtype,
-          .expanded = true};
-}
-
-}  // namespace
 
 void attend_materialised(const MlaStepArgs& a) {
   const MlaGeometry& g = a.plan.geometry;
@@ -33,8 +19,11 @@ void attend_materialised(const MlaStepArgs& a) {
                           .width = g.v};
   for (const KvChunk& chunk : a.plan.chunks) {
     const int rows = chunk.end - chunk.begin;
-    const KeyRows keys = workspace_rows(a.buffers.keys, &key_page, g.heads, rows);
-    const KeyRows values = workspace_rows(a.buffers.values, &value_page, g.heads, rows);
+    const auto lanes_of = [&](const MatRef& memory, void* const* page) {
+      return workspace_rows(page, memory.dtype, rows, memory.cols, memory.rows / g.heads);
+    };
+    const KeyRows keys = lanes_of(a.buffers.keys, &key_page);
+    const KeyRows values = lanes_of(a.buffers.values, &value_page);
     a.backend.expand_latent({a.latent, chunk.begin, chunk.end, a.weights.w_uk, a.weights.w_uv, g.p, keys, values});
 
     // A lane's queries are every H-th row of the packed [L * H, n + p] matrix.

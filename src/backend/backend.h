@@ -151,6 +151,17 @@ struct KeyRows {
   }
 };
 
+/// `rows` rows of every lane of a step's workspace: one page, `lane_rows` rows of `width` from one lane to the next.
+inline KeyRows workspace_rows(void* const* page, DType dtype, int rows, std::int64_t width, std::int64_t lane_rows) {
+  return {.pages = page,
+          .page_rows = rows,
+          .row_stride = width,
+          .lane_stride = lane_rows * width,
+          .rows = rows,
+          .dtype = dtype,
+          .expanded = true};
+}
+
 /// Writes x [L, width] as rows first_row .. first_row + L - 1 of `rows` from column `first_col` on, rounded to its
 /// dtype; a stored row depends on that row of x alone. Of Q8 rows whole pieces are written. The rows lie inside
 /// existing pages; rows.rows need not cover them yet.
@@ -185,7 +196,9 @@ struct AttendSequence {
 
 /// Partial results: slot s, lane g, packed row w of the call holds normalised o [V] and its log-sum.
 /// o lies at ((s * lanes + g) * rows + w) * width, log-sums at (s * lanes + g) * rows + w. F32 (reference: F64).
-/// An empty slot row has an empty log-sum; its o is not read.
+/// An empty slot row has an empty log-sum; its o is not read. A sequence's slots are consecutive, and a device may
+/// leave what it has folded of a group (kMergeFanIn) in the group's first slot and the others empty, as merge_partials
+/// would.
 struct Partials {
   void* o = nullptr;
   void* log2_sums = nullptr;

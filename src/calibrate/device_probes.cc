@@ -75,16 +75,6 @@ KeyRows latent_rows(const std::vector<void*>& pages, DType dtype, const MlaGeome
   return {.pages = pages.data(), .page_rows = kPageRows, .row_stride = g.latent_width(), .rows = rows, .dtype = dtype};
 }
 
-/// The workspace as rows of one page, a lane per head.
-KeyRows lanes_of(void* const* page, DType dtype, int rows, int width) {
-  return {.pages = page,
-          .page_rows = rows,
-          .row_stride = width,
-          .lane_stride = std::int64_t{rows} * width,
-          .rows = rows,
-          .dtype = dtype};
-}
-
 }  // namespace
 
 struct DeviceProbes::Memory {
@@ -212,8 +202,8 @@ void DeviceProbes::expansion(const Probe& probe) {
   void* const key_page = memory_->keys.data();
   void* const value_page = memory_->values.data();
   backend_.expand_latent({latent, 0, probe.keys, w_uk, w_uv, g.p,
-                          lanes_of(&key_page, activation, probe.keys, g.key_width()),
-                          lanes_of(&value_page, activation, probe.keys, g.v)});
+                          workspace_rows(&key_page, activation, probe.keys, g.key_width(), probe.keys),
+                          workspace_rows(&value_page, activation, probe.keys, g.v, probe.keys)});
 }
 
 void DeviceProbes::ordinary_core(const Probe& probe) {
@@ -224,8 +214,8 @@ void DeviceProbes::ordinary_core(const Probe& probe) {
   const std::int64_t width = std::int64_t{probe.heads} * g.key_width();
   const AttendSequence sequence{.q_WK = {memory_->queries.data(), activation, probe.rows, g.key_width(), width},
                                 .q_lane_stride = g.key_width(),
-                                .keys = lanes_of(&key_page, activation, probe.keys, g.key_width()),
-                                .values = lanes_of(&value_page, activation, probe.keys, g.v),
+                                .keys = workspace_rows(&key_page, activation, probe.keys, g.key_width(), probe.keys),
+                                .values = workspace_rows(&value_page, activation, probe.keys, g.v, probe.keys),
                                 .first_query_pos = probe.keys};
   const Partials partials{.o = memory_->partial_o.data(),
                           .log2_sums = memory_->partial_sums.data(),

@@ -13,8 +13,9 @@ namespace latte {
 namespace {
 
 constexpr int kMostFoldRows = 64;                   // products of more rows are as fast as these
+constexpr int kMostCoreRows = 128;                  // a call of fewer than 8 heads has many vectors of rows by then
 constexpr int kMostOrdinaryRows = 512;              // as are lanes of more rows
-constexpr int kCoreKeys = 2 * kShortestLeaf;        // a leaf that opens its slot and one that is folded into it
+constexpr int kCoreKeys = 16 * kShortestLeaf;       // more than second-level caches hold, which every group reads anew
 constexpr std::int64_t kPackedRowsPerThread = 256;  // enough for whole groups of packed rows
 
 /// Queries of one absorbed call of a prompt step.
@@ -140,7 +141,7 @@ std::vector<Probe> probe_list(const MlaGeometry& g, int threads, double macs) {
   for (const int rows : kProfileRows)
     if (rows < most_folded) probes.push_back(fold_probe(g, threads, macs, rows));
   probes.push_back(fold_probe(g, threads, macs, most_folded));
-  const int most = std::min(call_queries(g), kCoreKeys / 4);
+  const int most = std::min(call_queries(g), kMostCoreRows);
   for (const int rows : kProfileRows)
     if (rows < most) probes.push_back(core_probe(g, threads, macs, Part::kAbsorbedCore, rows));
   probes.push_back(core_probe(g, threads, macs, Part::kAbsorbedCore, most));

@@ -27,6 +27,30 @@ bool may_be_bf16(const KeyRows& rows, const std::vector<DType>& bf16_rows) {
 /// fall on a few sets of the first-level cache.
 std::int64_t leaf_stride(int value_width) { return (value_width + 15) / 16 * 16 + 16; }
 
+/// Finds a slot's neighbour in the merge tree, for slots in ascending order.
+class LeafGroups {
+ public:
+  /// The first task of the slot before, where both slots are single leaves of one group; else -1. `first_task`: of this
+  /// slot, whose tasks are as many.
+  int tasks_of_leaf_before(const KvChunk& head, int chunk_count, int first_task) {
+    const bool follows = head.sequence == sequence_ && head.slot == slot_ + 1;
+    place_ = follows ? (place_ + 1) % kMergeFanIn : 0;
+    const bool leaf = chunk_count == 1 && head.opens_slot && (place_ == 0 || leaves_);
+    const int before = leaf && place_ > 0 ? first_task_ : -1;
+    sequence_ = head.sequence;
+    slot_ = head.slot;
+    leaves_ = leaf;
+    first_task_ = first_task;
+    return before;
+  }
+
+ private:
+  int sequence_ = -1, slot_ = -1;
+  int place_ = 0;        ///< of the slot in its group
+  bool leaves_ = false;  ///< all of the group so far
+  int first_task_ = -1;
+};
+
 /// Where row `row` of a slot's lane lies in the partials.
 std::int64_t partial_row(const Partials& partials, int slot, int lane, std::int64_t row) {
   return (static_cast<std::int64_t>(slot) * partials.lanes + lane) * partials.rows + row;
@@ -101,11 +125,20 @@ void CpuBackend::list_attend_tasks(const AttendArgs& args) {
     const int vectors = (task.rows + kernels_.vector_width - 1) / kernels_.vector_width;
     return (keys + kKeyBlock) * (vectors + 0.5);  // half a vector for reading the keys
   };
+  LeafGroups groups;
   for_slots([&](int first, int count, const KvChunk& head) {
+    int leaf_before = groups.tasks_of_leaf_before(head, count, static_cast<int>(attend_tasks_.size()));
     const auto rows = static_cast<int>(args.sequences[static_cast<std::size_t>(head.sequence)].q_WK.rows);
     for (int lane = 0; lane < args.lanes; ++lane) {
       for (int row = 0; row < rows; row += group_rows) {
-        attend_tasks_.push_back({first, count, lane, row, std::min(group_rows, rows - row)});
+        attend_tasks_.push_back({.first_chunk = first,
+                                 .chunk_count = count,
+                                 .lane = lane,
+                                 .first_row = row,
+                                 .rows = std::min(group_rows, rows - row),
+                                 .slot = head.slot,
+                                 .result_slot = head.slot,
+                                 .leaf_before = leaf_before < 0 ? -1 : leaf_before++});
         total += cost(attend_tasks_.back());
       }
     }
@@ -119,6 +152,20 @@ void CpuBackend::list_attend_tasks(const AttendArgs& args) {
     at += cost(attend_tasks_[i]);
   }
   while (thread < static_cast<std::size_t>(threads)) first_task_[++thread] = static_cast<int>(attend_tasks_.size());
+  fold_leaves_of_threads();
+}
+
+/// A thread that has leaves 0 .. i of a group of the merge tree folds them into the first one's slot, as the merge
+/// would, and leaves the others' slots empty: results of many rows are larger than the keys that they are made of.
+void CpuBackend::fold_leaves_of_threads() {
+  for (std::size_t thread = 0; thread + 1 < first_task_.size(); ++thread) {
+    for (int i = first_task_[thread]; i < first_task_[thread + 1]; ++i) {
+      AttendTask& task = attend_tasks_[static_cast<std::size_t>(i)];
+      if (task.leaf_before < first_task_[thread]) continue;
+      const AttendTask& before = attend_tasks_[static_cast<std::size_t>(task.leaf_before)];
+      if (before.leaf_before < 0 || before.result_slot != before.slot) task.result_slot = before.result_slot;
+    }
+  }
 }
 
 void CpuBackend::run_attend_task(const AttendArgs& args, const AttendTask& task, Scratch& scratch) const {
@@ -145,9 +192,15 @@ void CpuBackend::run_attend_task(const AttendArgs& args, const AttendTask& task,
     visible[i] = sequence.first_query_pos + (task.first_row + i) / args.rows_per_query + 1;
   }
 
-  const std::int64_t slot_row = partial_row(args.partials, head.slot, task.lane, sequence.first_row + task.first_row);
-  float* slot_o = static_cast<float*>(args.partials.o) + slot_row * value_width;
-  float* slot_sums = static_cast<float*>(args.partials.log2_sums) + slot_row;
+  const auto row_of_slot = [&](int slot) {
+    return partial_row(args.partials, slot, task.lane, sequence.first_row + task.first_row);
+  };
+  float* slot_o = static_cast<float*>(args.partials.o) + row_of_slot(task.result_slot) * value_width;
+  float* slot_sums = static_cast<float*>(args.partials.log2_sums) + row_of_slot(task.result_slot);
+  const bool elsewhere = task.result_slot != task.slot;
+  if (elsewhere) {
+    std::fill_n(static_cast<float*>(args.partials.log2_sums) + row_of_slot(task.slot), task.rows, Log2Sum{}.value);
+  }
   for (int i = 0; i < task.chunk_count; ++i) {
     const KvChunk& chunk =
         args.chunks[static_cast<std::size_t>(chunk_order_[static_cast<std::size_t>(task.first_chunk + i)])];
@@ -171,7 +224,7 @@ void CpuBackend::run_attend_task(const AttendArgs& args, const AttendTask& task,
                           .shares = leaf_shares,
                           .log2_sums = leaf_sums});
     for (int row = 0; row < task.rows; ++row) {
-      if (chunk.opens_slot) slot_sums[row] = Log2Sum{}.value;
+      if (chunk.opens_slot && !elsewhere) slot_sums[row] = Log2Sum{}.value;
       fold_state(kernels_, {slot_o + row * static_cast<std::int64_t>(value_width), slot_sums + row},
                  {leaf_o + row * leaf_stride(value_width), leaf_sums[row], leaf_shares[row]}, value_width);
     }

@@ -62,6 +62,9 @@ class CpuBackend final : public Backend {
     int lane = 0;
     int first_row = 0;
     int rows = 0;
+    int slot = 0;          ///< of its chunks
+    int result_slot = 0;   ///< where its result goes: its own slot, or that of the first leaf of its group
+    int leaf_before = -1;  ///< the task of the same rows and the leaf before, where both belong to one group
   };
   /// Rows of x in the forms that a product's weights multiply.
   struct ProductRows {
@@ -119,6 +122,7 @@ class CpuBackend final : public Backend {
   bool multiplies_bf16(const AttendArgs& args) const;
   void list_chunks(const AttendArgs& args);
   void list_attend_tasks(const AttendArgs& args);
+  void fold_leaves_of_threads();
   void run_attend_task(const AttendArgs& args, const AttendTask& task, Scratch& scratch) const;
   void merge_row(const MergeArgs& args, const MergeRange& range, std::int64_t row, int lane, Scratch& scratch) const;
   void route_row(const RouteArgs& args, std::int64_t row, Scratch& scratch) const;
