@@ -1,8 +1,8 @@
 """Times steps of llama.cpp for peers.py: a request a line on standard input, an answer a line on standard output.
 
   llama_steps.py MODEL THREADS CONTEXT PROCESSORS
-{"rows": L, "depth": T, "repeats": N} -> {"milliseconds": median}; {} -> {"version": ...}. The cache is filled to depth T once,
-on every processor that this process was given, and rewound to it after every step. Steps are timed with THREADS threads on
+{"rows": L, "depth": T, "repeats": N} -> {"milliseconds": median of N after a first}; {} -> {"version": ...}. The cache is
+filled to depth T once, on every processor that this process was given, and rewound to it after every step. Steps are timed with THREADS threads on
 PROCESSORS ("2,3", or "all"). Those of more than 16 rows are prompts: their last logits alone are wanted.
 """
 
@@ -85,10 +85,10 @@ class Steps:
         self.fill(depth)
         self.run_on(self.processors, self.threads)
         times = []
-        for _ in range(repeats + 1):  # the first is not counted
+        for _ in range(repeats + 1):
             times.append(self.step(rows, depth, rows <= MOST_VERIFY_ROWS))
             self.rewind(depth)
-        return statistics.median(times[1:])
+        return statistics.median(times[1:] or times)  # the first finds weights and code cold
 
 
 def main():

@@ -28,7 +28,7 @@ PROMPT = 512
 
 
 def numbers(text):
-    return [int(word) for word in text.split(",")]
+    return [int(word) for word in text.split(",") if word]
 
 
 def parse():
@@ -40,14 +40,22 @@ def parse():
     parser.add_argument("--rows", type=numbers, default=[1, 2, 4, 8])
     parser.add_argument("--depths", type=numbers, default=[0, 4096])
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--repeats", type=int, default=3, help="steps of llama.cpp a cell and round, the first not counted")
+    parser.add_argument("--prompt-depths", type=numbers, help="depths that prompts are read at, of --depths (all)")
+    parser.add_argument("--repeats", type=int, default=3, help="steps of llama.cpp a cell and round, after one more")
     parser.add_argument("--prompt-repeats", type=int, default=3, help="the same for its prompts, which can take minutes")
     parser.add_argument("--processors", default="all",
                         help="those that both are timed on, as 2,3; llama.cpp fills its cache on all that there are")
     parser.add_argument("--isa", default="auto", help="latte's instruction set")
     parser.add_argument("--gguf", help="keep the peer's file here, or take it from here")
     parser.add_argument("--json", action="store_true")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.prompt_depths is None:
+        options.prompt_depths = options.depths
+    return options
+
+
+def rows_at(options, depth):
+    return [PROMPT] * (depth in options.prompt_depths) + options.rows
 
 
 def pin(processors):
@@ -55,20 +63,27 @@ def pin(processors):
         os.sched_setaffinity(0, set(numbers(processors)))
 
 
-def latte_cells(options):
+def latte_bench(options, *tests):
     """One run of latte bench: (rows, depth) -> milliseconds."""
-    command = [options.latte, "bench", "--config", options.config, "--random-weights", "--quantize", "q4",
-               "--layers", str(options.layers), "--threads", str(options.threads), "--isa", options.isa,
-               "-p", str(PROMPT), "-n", "0", "-nv", ",".join(map(str, options.rows)),
-               "-d", ",".join(map(str, options.depths)), "-r", "3", "-o", "json"]
-    if not options.layers:
-        command[command.index("--layers"):command.index("--layers") + 2] = []
+    layers = ["--layers", str(options.layers)] if options.layers else []
+    command = [options.latte, "bench", "--config", options.config, "--random-weights", "--quantize", "q4", *layers,
+               "--threads", str(options.threads), "--isa", options.isa, "-n", "0", *tests, "-r", "3", "-o", "json"]
     run = subprocess.run(command, capture_output=True, text=True, preexec_fn=lambda: pin(options.processors))
     if run.returncode != 0:
         sys.exit(f"error: {' '.join(command)}: {run.stderr.strip()}")
     rows = json.loads(run.stdout)
     rows = rows["rows"] if isinstance(rows, dict) else rows
     return {(row["rows"], row["depth"]): row["median_seconds"] * 1e3 for row in rows}
+
+
+def latte_cells(options):
+    depths, prompt_depths = (",".join(map(str, of)) for of in (options.depths, options.prompt_depths))
+    found = latte_bench(options, "-p", "0", "-nv", ",".join(map(str, options.rows)), "-d", depths)
+    if options.prompt_depths:
+        found |= latte_bench(options, "-p", str(PROMPT), "-d", prompt_depths)
+    for (rows, depth), milliseconds in found.items():
+        print(f"latte, {rows} rows at depth {depth}: {milliseconds:.1f} ms", file=sys.stderr)
+    return found
 
 
 class LlamaCpp:
@@ -92,7 +107,7 @@ class LlamaCpp:
     def cells(self, options):
         found = {}
         for depth in sorted(options.depths):
-            for rows in [PROMPT, *options.rows]:
+            for rows in rows_at(options, depth):
                 repeats = options.prompt_repeats if rows == PROMPT else options.repeats
                 answer = self.ask({"rows": rows, "depth": depth, "repeats": repeats})
                 found[(rows, depth)] = answer["milliseconds"]
@@ -123,7 +138,7 @@ def main():
             print(f"round {number + 1} of {options.rounds}", file=sys.stderr)
     rows = []
     for depth in sorted(options.depths):
-        for count in [PROMPT, *options.rows]:
+        for count in rows_at(options, depth):
             a, b = (statistics.median(of[(count, depth)]) for of in (ours, theirs))
             rows.append({"rows": count, "depth": depth, "latte_ms": a, "llama_cpp_ms": b, "ratio": b / a})
     machine = f"{processor()}, {options.threads} threads; load {os.getloadavg()[0]:.1f}; llama-cpp-python {peer.version}"
