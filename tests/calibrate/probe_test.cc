@@ -93,12 +93,33 @@ TEST(FitProfile, TimesOfNothingAreRefused) {
 
 TEST(ProbeList, SlicesKeepProbesSmall) {
   const double macs = 2e8;
+  double round = 0;
   for (const Probe& probe : probe_list(kDeepSeekV3, 2, macs)) {
     EXPECT_LE(probe.heads, kDeepSeekV3.heads);
     EXPECT_EQ(probe.heads % 2, 0) << "threads share a slice evenly";
-    EXPECT_LE(probe_macs(kDeepSeekV3, probe), 4 * macs);
-    EXPECT_LE(probe.keys, 512);
+    round += probe_macs(kDeepSeekV3, probe);
+    if (probe.part == Part::kAbsorbedCore) {
+      EXPECT_LE(probe_macs(kDeepSeekV3, probe), 12 * macs) << "two groups of rows a thread";
+      EXPECT_LE(probe.keys, 4096);
+    } else {
+      EXPECT_LE(probe_macs(kDeepSeekV3, probe), 4 * macs);
+      EXPECT_LE(probe.keys, 256);
+    }
   }
+  EXPECT_LE(round, 80 * macs) << "0.4 s where a probe of so many takes 5 ms: several rounds fit into the time";
+}
+
+TEST(ProbeList, TheCoreMeetsMoreKeysThanACacheHolds) {
+  int cores = 0;
+  for (const Probe& probe : probe_list(kDeepSeekV3, 2, 2e8)) {
+    if (probe.part != Part::kAbsorbedCore || probe.keys <= kKeyBlock) continue;  // the small one
+    ++cores;
+    EXPECT_GE(probe.keys * kDeepSeekV3.latent_width() * 2, 4 << 20);
+    if (probe.rows >= 4) {
+      EXPECT_GE(probe.rows * probe.heads, 512) << "two groups of rows a thread";
+    }
+  }
+  EXPECT_GT(cores, 0);
 }
 
 TEST(ProbeList, TakesAModelOfOneHeadOnManyThreads) {
