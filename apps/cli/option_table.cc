@@ -147,7 +147,8 @@ constexpr std::array kOptions = {
                "also generate with the drafter of --spec-type, beside plain decoding, replaying the text of -f",
                kBench},
     OptionSpec{"--attention", "", kFlag, "",
-               "one attention call instead of whole steps: keys and values kept expanded, materialised, absorbed",
+               "one attention call instead of whole steps: keys and values kept expanded, materialised, absorbed "
+               "(--mla-path: that form alone)",
                kBench},
 
     OptionSpec{"--ctx-size", "-c --max-kv-size --max-model-len", kInteger, "N",

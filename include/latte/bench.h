@@ -104,8 +104,8 @@ Result<BenchReport> measure_steps(const BenchRequest& request, const BenchProgre
 
 /// Measures one attention call of the model's geometry (no projections of inputs and outputs) for verify_rows x depths
 /// in three arms that take turns: keys and values of every head kept expanded, with ordinary attention over them;
-/// materialised from the latent in each step; absorbed. Caches are cold: the read buffer passes through before each
-/// sample. Only the geometry of a model is read. Errors: a model without latent attention; an expanded cache larger
+/// materialised from the latent in each step; absorbed (EngineOptions::path leaves one of the last two). Caches are cold:
+/// twice as much as they hold, 512 MiB at most, is read before each sample. Only the geometry of a model is read. Errors: a model without latent attention; an expanded cache larger
 /// than the free memory.
 Result<BenchReport> measure_attention(const BenchRequest& request, const BenchProgress& progress = {});
 

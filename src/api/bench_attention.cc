@@ -2,7 +2,9 @@
 #include <array>
 #include <cmath>
 #include <numbers>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "api/attention_floor.h"
 #include "api/bench_model.h"
@@ -24,7 +26,12 @@
 namespace latte {
 namespace {
 
-constexpr std::array kArms = {AttentionArm::kExpanded, AttentionArm::kMaterialised, AttentionArm::kAbsorbed};
+/// All three, or the one that a forced form leaves.
+std::vector<AttentionArm> arms_of(PathChoice path) {
+  if (path == PathChoice::kAbsorbed) return {AttentionArm::kAbsorbed};
+  if (path == PathChoice::kMaterialised) return {AttentionArm::kMaterialised};
+  return {AttentionArm::kExpanded, AttentionArm::kMaterialised, AttentionArm::kAbsorbed};
+}
 
 const char* arm_name(AttentionArm arm) {
   return arm == AttentionArm::kExpanded
@@ -161,7 +168,7 @@ class Cell {
     return cell;
   }
 
-  Result<double> sample(const Bench& bench, const LatentCache& latent, const ExpandedCache& expanded) {
+  Result<double> sample(const Bench& bench, const LatentCache& latent, const std::optional<ExpandedCache>& expanded) {
     const KeyRows rows = latent.layer_rows(0, plan_.rows_after());
     const MlaStepArgs args{.backend = bench.backend,
                            .plan = plan_,
@@ -175,7 +182,7 @@ class Cell {
                            .residual_LD = {}};
     counted_.count(plan_.form, plan_.new_rows);
     return seconds_of([&]() -> Status {
-      if (arm_ == AttentionArm::kExpanded) attend_expanded(bench, plan_, buffers_, expanded);
+      if (arm_ == AttentionArm::kExpanded) attend_expanded(bench, plan_, buffers_, *expanded);
       if (arm_ == AttentionArm::kMaterialised) attend_materialised(args);
       if (arm_ == AttentionArm::kAbsorbed) attend_absorbed(args);
       return bench.backend.synchronize();
@@ -266,12 +273,13 @@ class PeakRate {
   std::vector<double> gops_;
 };
 
-/// The three arms of one cell take turns; the read buffer passes before each sample and empties the caches.
+/// The arms of one cell take turns; the read buffer passes before each sample and empties the caches.
 Status measure_cell(const BenchRequest& request, const Bench& bench, int rows, int depth, const LatentCache& latent,
-                    const ExpandedCache& expanded, ReadBandwidth& reading, std::vector<double>& roofs,
+                    const std::optional<ExpandedCache>& expanded, ReadBandwidth& reading, std::vector<double>& roofs,
                     std::vector<Cell>& cells) {
   const std::size_t first = cells.size();
-  for (const AttentionArm arm : kArms) {
+  const std::vector<AttentionArm> arms = arms_of(request.engine.path);
+  for (const AttentionArm arm : arms) {
     Result<Cell> cell = Cell::open(bench, arm, rows, depth);
     if (!cell.ok()) return cell.error();
     cell->count_work(bench);
@@ -280,8 +288,8 @@ Status measure_cell(const BenchRequest& request, const Bench& bench, int rows, i
     cells.push_back(std::move(*cell));
   }
   for (int round = 0; round < request.repetitions; ++round) {
-    for (std::size_t i = 0; i < kArms.size(); ++i) {
-      Cell& cell = cells[first + (round % 2 == 0 ? i : kArms.size() - 1 - i)];
+    for (std::size_t i = 0; i < arms.size(); ++i) {
+      Cell& cell = cells[first + (round % 2 == 0 ? i : arms.size() - 1 - i)];
       roofs.push_back(reading.pass());
       const Result<double> seconds = cell.sample(bench, latent, expanded);
       if (!seconds.ok()) return seconds.error();
@@ -346,10 +354,12 @@ Result<BenchReport> measure_calls(const BenchRequest& request, const BenchProgre
   const int most_depth = *std::max_element(request.depths.begin(), request.depths.end());
   const int most_rows = most_depth + *std::max_element(request.verify_rows.begin(), request.verify_rows.end());
   const RowFormat row = config.cache_row(cache_dtype);
-  const std::int64_t row_bytes = static_cast<std::int64_t>(expanded_row_bytes(config, cache_dtype)) + row.bytes();
-  const Status room =
-      check_memory(fmt::format("{}: one layer's expanded and latent cache of {} rows", named->name, most_rows),
-                   row_bytes * most_rows, available_memory_bytes(), "use a smaller depth");
+  const bool expands = arms_of(request.engine.path).front() == AttentionArm::kExpanded;
+  const std::int64_t row_bytes =
+      (expands ? static_cast<std::int64_t>(expanded_row_bytes(config, cache_dtype)) : 0) + row.bytes();
+  const Status room = check_memory(
+      fmt::format("{}: one layer's {}latent cache of {} rows", named->name, expands ? "expanded and " : "", most_rows),
+      row_bytes * most_rows, available_memory_bytes(), "use a smaller depth");
   if (!room.ok()) return room.error();
   Result<ModelWeights> weights = expansion_weights(g, DType::kBf16, request.seed);
   if (!weights.ok()) return weights.error();
@@ -357,9 +367,13 @@ Result<BenchReport> measure_calls(const BenchRequest& request, const BenchProgre
   if (progress) progress("filling the caches");
   if (Status filled = fill_with_random_rows(backend, latent, most_rows, request.seed); !filled.ok())
     return filled.error();
-  const Result<ExpandedCache> expanded = ExpandedCache::fill(backend, g, cache_dtype, most_rows, request.seed);
-  if (!expanded.ok()) return expanded.error();
-  const std::size_t buffer = read_buffer_bytes(row_bytes * most_rows * 16);
+  std::optional<ExpandedCache> expanded;
+  if (expands) {
+    Result<ExpandedCache> filled = ExpandedCache::fill(backend, g, cache_dtype, most_rows, request.seed);
+    if (!filled.ok()) return filled.error();
+    expanded = std::move(*filled);
+  }
+  const std::size_t buffer = emptying_buffer_bytes();
   Result<ReadBandwidth> reading = ReadBandwidth::open(backend, buffer);
   if (!reading.ok()) return reading.error();
 
@@ -375,7 +389,7 @@ Result<BenchReport> measure_calls(const BenchRequest& request, const BenchProgre
     for (const int rows : request.verify_rows) {
       if (progress) progress(test_name("attn", rows, depth));
       if (Status measured = peak.measure(); !measured.ok()) return measured.error();
-      const Status done = measure_cell(request, bench, rows, depth, latent, *expanded, *reading, roofs, cells);
+      const Status done = measure_cell(request, bench, rows, depth, latent, expanded, *reading, roofs, cells);
       if (!done.ok()) return done.error();
     }
   }

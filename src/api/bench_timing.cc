@@ -1,6 +1,7 @@
 #include "api/bench_timing.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -38,6 +39,12 @@ std::string test_name(std::string_view kind, int rows, int depth) {
 std::size_t read_buffer_bytes(std::int64_t weight_bytes) {
   return static_cast<std::size_t>(
       std::clamp<std::int64_t>(weight_bytes, std::int64_t{16} << 20, std::int64_t{512} << 20));
+}
+
+std::size_t emptying_buffer_bytes() {
+  const std::int64_t last_level = sysconf(_SC_LEVEL3_CACHE_SIZE);  // 0 or less where it is not known
+  return static_cast<std::size_t>(
+      std::clamp<std::int64_t>(2 * last_level, std::int64_t{64} << 20, std::int64_t{512} << 20));
 }
 
 }  // namespace latte

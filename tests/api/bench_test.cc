@@ -304,6 +304,20 @@ TEST(BenchAttention, ThreeArmsTakeTurnsOverEveryCell) {
   EXPECT_EQ(row_of(*report, "attn1", "materialised").paths.materialised_steps, 2);
 }
 
+TEST(BenchAttention, AForcedFormIsTheOnlyArm) {
+  for (const auto& [path, arm] :
+       {std::pair(PathChoice::kAbsorbed, "absorbed"), std::pair(PathChoice::kMaterialised, "materialised")}) {
+    BenchRequest request = family_request();
+    request.engine.path = path;
+    request.verify_rows = {1, 3};
+    request.depths = {64};
+    const Result<BenchReport> report = measure_attention(request);
+    ASSERT_TRUE(report.ok()) << report.error().message;
+    ASSERT_EQ(report->rows.size(), 2u);
+    for (const BenchRow& row : report->rows) EXPECT_EQ(row.arm, arm);
+  }
+}
+
 TEST(BenchAttention, RunsOnTheReferenceAndInF32) {
   BenchRequest request = family_request();
   request.engine.device = "reference";
