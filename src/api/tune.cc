@@ -121,13 +121,13 @@ Status time_grid(Subject& subject, const CostProfile& profile, double seconds, c
                  std::vector<CrossoverCell>& cells) {
   FormTimer timer(*subject.backend, subject.geometry, subject.types);
   const double share = seconds / static_cast<double>(cells.size());
-  // Slices are cut so that a turn of both forms takes about half of a cell's share.
+  // Slices are cut so that a turn of both forms takes about a quarter of a cell's share.
   const double macs_per_second =
       1e6 * subject.geometry.heads * subject.geometry.r * subject.geometry.expanded_width() / profile.expand_row_us;
   std::vector<std::pair<double, std::size_t>> order;
   std::vector<FormSlices> heads;
   for (std::size_t i = 0; i < cells.size(); ++i) {
-    heads.push_back(timer.slices(cells[i].rows, cells[i].cached, macs_per_second * share / 4));
+    heads.push_back(timer.slices(cells[i].rows, cells[i].cached, macs_per_second * share / 8));
     order.emplace_back(timer.expected_seconds(cells[i].rows, cells[i].cached, heads[i], profile), i);
   }
   std::sort(order.begin(), order.end());

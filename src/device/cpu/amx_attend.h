@@ -23,6 +23,8 @@ constexpr int kBlockDepths = kKeyBlock / kTileDepth;
 constexpr int kSpanBlocks = kSpan / kKeyBlock;
 /// Packed rows whose scores of a span are made and used at a time: they stay in the first-level cache.
 constexpr int kScoreRows = 2 * kTileRows;
+/// Vectors of rows from which on it pays to keep keys in the first-level cache instead.
+constexpr int kVecsForKeys = 4;
 /// Depths of one pass over a key: two vectors' tiles of so many are 20 KB.
 constexpr std::int64_t kScoreDepths = 10;
 
@@ -32,7 +34,7 @@ constexpr std::int64_t tiles_of_depth(std::int64_t width) { return (width + kTil
 struct AmxLeafMemory {
   std::uint16_t* keys;    ///< [span][key tiles * 32]: blocks whose rows cannot be read in place
   std::uint16_t* values;  ///< [2 column tiles][32 keys of the span][16 pairs][16 columns][2]
-  float* scores;          ///< [span][kScoreRows]
+  float* scores;          ///< [span][rows]: of two vectors, or where keys stay of all, a vector apart
   std::uint16_t* p;       ///< [vector of rows][32 keys of the span][16 rows][32 keys]
   float* state;           ///< [4][lanes]
 };
@@ -330,13 +332,18 @@ inline void score_span(const KeyBlock (&keys)[kSpanBlocks], int blocks, const st
   }
 }
 
+/// scores[t][row] of all vectors of rows, an even number: 32 keys stay in the first-level cache while the queries,
+/// which lie tile after tile, go by.
 inline void score_all(const KeyBlock (&keys)[kSpanBlocks], int blocks, const std::uint16_t* q, int vecs,
                       std::int64_t depths, SpanAhead& ahead, float* scores, std::int64_t stride) {
-  for (int block = 0; block < blocks; ++block)
-    for (int t = 0; t < kKeyBlock; t += 2 * kTileRows)
-      for (int v = 0; v < vecs; v += 2)
+  for (int block = 0; block < blocks; ++block) {
+    for (int t = 0; t < kKeyBlock; t += 2 * kTileRows) {
+      for (int v = 0; v < vecs; v += 2) {
         score_two_by_two<Stays::kKeys>(keys[block], t, q + v * depths * kTileElements, depths, {0, depths}, ahead,
                                        scores + block * kKeyBlock * stride + v * kTileRows, stride);
+      }
+    }
+  }
 }
 
 /// 2^x, to 1e-7 of it; exactly 1 for 0, which leaves what is rescaled as it is; 0 for -infinity, NaN for NaN.
@@ -540,16 +547,16 @@ inline void amx_attend_leaf(const LeafArgs& args) {
       keys[block] =
           key_block(args.keys, row + before, keys_left, args.key_width, memory.keys + before * depths * kTileDepth);
     }
-    const bool all = vecs >= 4 && vecs % 2 == 0;
-    const std::int64_t stride = all ? lanes + kTileRows : kScoreRows;
-    if (all) {
+    const bool keys_stay = vecs >= kVecsForKeys && vecs % 2 == 0;
+    const std::int64_t stride = keys_stay ? lanes + kTileRows : kScoreRows;
+    if (keys_stay) {
       before_tile_loads();
       score_all(keys, blocks, q, vecs, depths, ahead, memory.scores, stride);
     }
     for (int v = 0; v < vecs; ++v) {
       const int at = v * kTileRows;
-      const int in_pair = all ? v : v % 2;
-      if (!all && in_pair == 0) {
+      const int scored = keys_stay ? v : v % 2;
+      if (!keys_stay && scored == 0) {
         before_tile_loads();
         score_span(keys, blocks, q + v * depths * kTileElements, v + 1 < vecs, depths, ahead, memory.scores);
       }
@@ -560,7 +567,7 @@ inline void amx_attend_leaf(const LeafArgs& args) {
         softmax.seen[i] = static_cast<float>(bounded);
         all_seen = all_seen && bounded == count;
       }
-      amx_softmax(memory.scores + in_pair * kTileRows, stride, blocks, all_seen, args.scale_log2,
+      amx_softmax(memory.scores + scored * kTileRows, stride, blocks, all_seen, args.scale_log2,
                   {softmax.top + at, softmax.mass + at, softmax.alpha + at, softmax.seen + at},
                   memory.p + v * std::int64_t{kSpanDepths} * kTileElements);
     }

@@ -198,9 +198,8 @@ void CpuBackend::run_attend_task(const AttendArgs& args, const AttendTask& task,
   float* slot_o = static_cast<float*>(args.partials.o) + row_of_slot(task.result_slot) * value_width;
   float* slot_sums = static_cast<float*>(args.partials.log2_sums) + row_of_slot(task.result_slot);
   const bool elsewhere = task.result_slot != task.slot;
-  if (elsewhere) {
-    std::fill_n(static_cast<float*>(args.partials.log2_sums) + row_of_slot(task.slot), task.rows, Log2Sum{}.value);
-  }
+  std::fill_n(static_cast<float*>(args.partials.log2_sums) + row_of_slot(task.slot), elsewhere ? task.rows : 0,
+              Log2Sum{}.value);
   for (int i = 0; i < task.chunk_count; ++i) {
     const KvChunk& chunk =
         args.chunks[static_cast<std::size_t>(chunk_order_[static_cast<std::size_t>(task.first_chunk + i)])];

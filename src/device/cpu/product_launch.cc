@@ -11,7 +11,7 @@ namespace {
 constexpr std::int64_t kInlineWork = 40'000;
 /// Streaming a weight costs about as much as multiplying it by this many rows.
 constexpr std::int64_t kWeightCost = 4;
-constexpr std::int64_t kRowBlock = 64;
+constexpr std::int64_t kBlockRows = 64;
 
 /// How a job is cut: `panels` of `panel` weight rows (columns for row sums) by `blocks` of `block` rows of x.
 struct Grid {
@@ -26,9 +26,9 @@ Grid grid(std::int64_t m, std::int64_t n, std::int64_t panel, std::int64_t block
   return {panel, divide_up(n, panel), block, divide_up(m, block)};
 }
 
-/// Rows of `k` inputs, about `inputs` in all: a multiple of kRowBlock within bounds.
+/// Rows of `k` inputs, about `inputs` in all: a multiple of kBlockRows within bounds.
 std::int64_t rows_of(std::int64_t inputs, std::int64_t k, std::int64_t fewest, std::int64_t most) {
-  return std::clamp(inputs / std::max<std::int64_t>(k, 1) / kRowBlock * kRowBlock, fewest, most);
+  return std::clamp(inputs / std::max<std::int64_t>(k, 1) / kBlockRows * kBlockRows, fewest, most);
 }
 
 /// One row of x waits for memory: small panels divide evenly. More rows reuse a tall panel.
@@ -42,7 +42,7 @@ Grid product_grid(const ProductJob& job, std::int64_t block) {
   }
   if (is_grouped(job.w_type)) {
     // Codes that every panel reads anew: those of 512 rows, 1.4 MB of 2048 inputs, come a third slower.
-    const std::int64_t rows = rows_of(std::int64_t{1} << 17, job.k, kRowBlock, 512);
+    const std::int64_t rows = rows_of(std::int64_t{1} << 17, job.k, kBlockRows, 512);
     Grid cut = grid(job.m, job.n, kPanelOutputs, std::min(block, rows));
     cut.block_by_block = cut.blocks > 1;
     return cut;
@@ -65,7 +65,7 @@ std::int64_t row_block(std::span<const Job> jobs, int threads) {
     m = std::max(m, job.m);
   }
   constexpr std::int64_t kRowsPerThread = 96;
-  return n >= kRowsPerThread * threads ? m : std::min(m, kRowBlock);
+  return n >= kRowsPerThread * threads ? m : std::min(m, kBlockRows);
 }
 
 }  // namespace
