@@ -15,7 +15,11 @@ using Object = nlohmann::ordered_json;
 
 std::string backend_of(const BenchReport& report) { return fmt::format("{} ({})", report.device, report.isa); }
 
-std::string model_of(const BenchReport& report) { return fmt::format("{} {}", report.model, report.type); }
+/// Cached rows of another type than the weights' are named.
+std::string model_of(const BenchReport& report) {
+  const bool named = report.cache_type != report.type && report.cache_type != "bf16";
+  return fmt::format("{} {}{}", report.model, report.type, named ? ", rows " + report.cache_type : "");
+}
 
 /// JSON has no NaN, and no number here is one.
 Object or_null(const std::optional<double>& value) { return value.has_value() ? Object(*value) : Object(nullptr); }
@@ -23,6 +27,7 @@ Object or_null(const std::optional<double>& value) { return value.has_value() ? 
 Object row_json(const BenchReport& report, const BenchRow& row) {
   return {{"model", report.model},
           {"type", report.type},
+          {"cache_type", report.cache_type},
           {"layers", report.layers},
           {"size", report.weight_bytes},
           {"params", report.parameters},

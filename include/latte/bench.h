@@ -72,7 +72,8 @@ struct BenchReport {
   std::string model;  ///< its name, and what of it is random or left out
   std::int64_t weight_bytes = 0;
   std::int64_t parameters = 0;
-  std::string type;  ///< of the weights: "bf16", "f32"
+  std::string type;        ///< of the weights: "bf16", "f32"; of measure_attention the cached rows'
+  std::string cache_type;  ///< of the cached rows: "bf16", "q8"
   std::string device;
   std::string isa;
   std::string processor;

@@ -321,7 +321,7 @@ BenchReport begin_report(const std::string& name, const Bench& bench) {
   const BackendInfo& info = bench.backend.info();
   BenchReport report;
   report.model = name;
-  report.type = type_word(bench.cache_dtype);
+  report.type = report.cache_type = type_word(bench.cache_dtype);
   report.device = info.name;
   report.isa = info.isa;
   report.processor = processor_name();

@@ -176,6 +176,7 @@ BenchReport begin_report(const BenchModel& model) {
   report.type = info.quantize != "none"                                        ? info.quantize
                 : model.open->model.weights.report.stored_dtype == DType::kF32 ? "f32"
                                                                                : "bf16";
+  report.cache_type = info.cache;
   report.device = info.device;
   report.isa = info.isa;
   report.processor = processor_name();

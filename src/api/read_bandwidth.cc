@@ -7,6 +7,13 @@
 #include "base/stopwatch.h"
 
 namespace latte {
+namespace {
+
+/// Bytes asked for before they are needed, as products do: what the processor fetches by itself ends with every page,
+/// and a loop that relies on it reads a third less.
+constexpr std::size_t kAhead = 12288;
+
+}  // namespace
 
 Result<ReadBandwidth> ReadBandwidth::open(Backend& backend, std::size_t bytes) {
   Result<std::unique_ptr<ThreadPool>> pool = ThreadPool::start(backend.info().threads);
@@ -34,6 +41,7 @@ double ReadBandwidth::pass() {
     const std::uint64_t* words = words_ + static_cast<std::size_t>(part) * share_;
     std::array<std::uint64_t, 8> sum{};
     for (std::size_t i = 0; i + sum.size() <= share_; i += sum.size()) {
+      __builtin_prefetch(reinterpret_cast<const char*>(words + i) + kAhead);  // past the end it does nothing
       for (std::size_t lane = 0; lane < sum.size(); ++lane) sum[lane] ^= words[i + lane];
     }
     // Kept where others see it, so that no compiler leaves the reading out.

@@ -339,6 +339,7 @@ TEST(BenchAttention, RowsOfEveryTypeAreWhatIsMoved) {
     const Result<BenchReport> report = measure_attention(request);
     ASSERT_TRUE(report.ok()) << report.error().message;
     EXPECT_EQ(report->type, word(type));
+    EXPECT_EQ(report->cache_type, word(type));
     EXPECT_EQ(row_of(*report, "attn1", "absorbed").kv_bytes_per_token, 4 * bytes);
   }
 }

@@ -107,6 +107,11 @@ TEST(BenchCommand, LinesOfJsonAreObjects) {
   for (const std::string& line : lines) EXPECT_TRUE(nlohmann::json::parse(line).contains("roof_share")) << line;
 }
 
+TEST(BenchCommand, RowsNameTheTypeOfTheCache) {
+  EXPECT_NE(run_latte(bench({"-ctk", "q8"})).out.find(", rows q8 |"), std::string::npos);
+  EXPECT_NE(run_latte(bench({"-ctk", "q8", "-o", "jsonl"})).out.find(R"("cache_type":"q8")"), std::string::npos);
+}
+
 std::vector<std::string> csv_fields(const std::string& line) {
   std::vector<std::string> fields(1);
   bool inside = false;
