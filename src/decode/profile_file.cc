@@ -14,10 +14,13 @@ namespace {
 struct NumberField {
   const char* name;
   double CostProfile::*number;
+  double least = 0;
 };
+/// What some work takes is never nothing; what is left of a call may be.
+constexpr double kLeastCost = 1e-9;
 constexpr NumberField kNumbers[] = {{"absorbed_us", &CostProfile::absorbed_us},
                                     {"materialised_us", &CostProfile::materialised_us},
-                                    {"expand_row_us", &CostProfile::expand_row_us}};
+                                    {"expand_row_us", &CostProfile::expand_row_us, kLeastCost}};
 struct ListField {
   const char* name;
   CostByRows CostProfile::*list;
@@ -26,17 +29,17 @@ constexpr ListField kLists[] = {{"fold_us", &CostProfile::fold_us},
                                 {"absorbed_key_us", &CostProfile::absorbed_key_us},
                                 {"ordinary_key_us", &CostProfile::ordinary_key_us}};
 
-/// A number of microseconds, 0 included.
-bool take(const Json& json, double& to) {
+/// Microseconds, of `least` and more.
+bool take(const Json& json, double least, double& to) {
   if (!json.is_number()) return false;
   to = json.get<double>();
-  return std::isfinite(to) && to >= 0 && to < 1e15;
+  return std::isfinite(to) && to >= least && to < 1e15;
 }
 
 bool take(const Json& json, CostByRows& to) {
   if (!json.is_array() || json.size() != to.size()) return false;
   for (std::size_t i = 0; i < to.size(); ++i)
-    if (!take(json[i], to[i])) return false;
+    if (!take(json[i], kLeastCost, to[i])) return false;
   return true;
 }
 
@@ -68,8 +71,9 @@ Result<CostProfile> read_profile(const std::string& path, const ProfileKey& key)
   if (!json.ok()) return json.error();
   const auto at = [&](const char* name) { return json->value(name, Json()); };
   CostProfile profile;
+  if (at("rows") != Json(kProfileRows)) return broken_profile(path, "rows");
   for (const NumberField& field : kNumbers)
-    if (!take(at(field.name), profile.*field.number)) return broken_profile(path, field.name);
+    if (!take(at(field.name), field.least, profile.*field.number)) return broken_profile(path, field.name);
   for (const ListField& field : kLists)
     if (!take(at(field.name), profile.*field.list)) return broken_profile(path, field.name);
   return profile;

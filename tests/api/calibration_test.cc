@@ -128,7 +128,13 @@ TEST_F(ProfileFile, BrokenAndForeignFilesAreRefusedWithAReason) {
             std::string::npos);
   EXPECT_NE(said(changed("\"expand_row_us\": 1.0", "\"expand_row_us\": \"1\"")).find("\"expand_row_us\""),
             std::string::npos);
+  for (const char* nothing : {"0.0", "1e-320"})
+    EXPECT_NE(
+        said(changed("\"expand_row_us\": 1.0", std::string("\"expand_row_us\": ") + nothing)).find("\"expand_row_us\""),
+        std::string::npos);
   EXPECT_NE(said(changed("\"fold_us\": [", "\"fold_us\": [1,")).find("\"fold_us\""), std::string::npos);
+  EXPECT_NE(said(changed("\"rows\": [", "\"rows\": [1,")).find("\"rows\""), std::string::npos);
+  EXPECT_NE(said(changed("1024", "1025")).find("\"rows\""), std::string::npos);
   EXPECT_NE(said(changed("build ", "build f")).find("expected one of cpu"), std::string::npos);
   EXPECT_NE(said(std::string(100000, ' ')).find("at most 65536"), std::string::npos);
   EXPECT_EQ(read_profile(folder_.file("none.json"), key).error().kind, ErrorKind::kNotFound);
