@@ -106,6 +106,7 @@ int run_bench(const Arguments& arguments) {
       arguments.flag("--attention") ? measure_attention(*request, tell) : measure_steps(*request, tell);
   progress.clear();
   if (!report.ok()) return failed(report.error());
+  for (const std::string& warning : report->warnings) warn(warning);
   if (report->busy)
     warn_busy(report->load_average, report->threads, "the times below are too long, and differ from run to run");
   return finish_with(

@@ -84,9 +84,10 @@ struct BenchReport {
   double peak_gops = 0;                ///< measure_attention: of the instruction used, all threads; 0: not known
   std::string peak_instruction;        ///< as the processor's manual calls it
   std::vector<BenchRow> rows;
-  double load_average = -1;        ///< of the last minute, before the measurements; -1: unknown
-  bool busy = false;               ///< others keep the processor busy: more ran or waited than the threads used here
-  std::vector<std::string> notes;  ///< what a reader of the table has to know, a line each
+  double load_average = -1;           ///< of the last minute, before the measurements; -1: unknown
+  bool busy = false;                  ///< others keep the processor busy: more ran or waited than the threads used here
+  std::vector<std::string> notes;     ///< what a reader of the table has to know, a line each
+  std::vector<std::string> warnings;  ///< what opening the model complained of
 };
 
 /// Told what is being done.
@@ -105,9 +106,9 @@ Result<BenchReport> measure_steps(const BenchRequest& request, const BenchProgre
 
 /// Measures one attention call of the model's geometry (no projections of inputs and outputs) for verify_rows x depths
 /// in three arms that take turns: keys and values of every head kept expanded, with ordinary attention over them;
-/// materialised from the latent in each step; absorbed (EngineOptions::path leaves one of the last two). Caches are cold:
-/// twice as much as they hold, 512 MiB at most, is read before each sample. Only the geometry of a model is read. Errors: a model without latent attention; an expanded cache larger
-/// than the free memory.
+/// materialised from the latent in each step; absorbed (EngineOptions::path leaves one of the last two). Caches are
+/// cold: twice as much as they hold, 512 MiB at most, is read before each sample. Only the geometry of a model is read.
+/// Errors: a model without latent attention; an expanded cache larger than the free memory.
 Result<BenchReport> measure_attention(const BenchRequest& request, const BenchProgress& progress = {});
 
 }  // namespace latte

@@ -396,7 +396,7 @@ Result<BenchReport> measure_calls(const BenchRequest& request, const BenchProgre
   BenchReport report = begin_report(named->name, bench);
   report.load_average = load;
   report.busy = is_busy(load, report.threads);
-  report.notes.insert(report.notes.begin(), isa.warnings.begin(), isa.warnings.end());
+  report.warnings = isa.warnings;
   report.read_buffer_bytes = static_cast<std::int64_t>(buffer);
   report.read_gbytes_per_second = median(roofs);
   report.peak_gops = peak.gops();

@@ -182,7 +182,7 @@ BenchReport begin_report(const BenchModel& model) {
   report.processor = processor_name();
   report.threads = info.threads;
   report.layers = model.open->model.config.layers;
-  report.notes = info.warnings;
+  report.warnings = info.warnings;
   if (info.calibration != "none")
     report.notes.push_back("the form of prompt steps is chosen by this machine's profile (latte tune --crossover)");
   return report;

@@ -202,6 +202,21 @@ TEST_F(Calibrated, ABrokenFileIsMeasuredAgainWithAWarning) {
   EXPECT_EQ(find_profile(**backend, kSmall, types, true, {}).source, "stored");
 }
 
+TEST_F(Calibrated, ABenchTellsWhatOpeningComplainedOf) {
+  const std::string path = *profile_path(family_key());
+  fs::create_directories(fs::path(path).parent_path());
+  std::ofstream(path) << "{";
+  BenchRequest request;
+  request.engine = options();
+  request.generated_rows = {1};
+  request.repetitions = 1;
+  const Result<BenchReport> report = measure_steps(request);
+  ASSERT_TRUE(report.ok()) << report.error().message;
+  ASSERT_EQ(report->warnings.size(), 1u);
+  EXPECT_NE(report->warnings[0].find("the formula chooses"), std::string::npos) << report->warnings[0];
+  EXPECT_TRUE(std::find(report->notes.begin(), report->notes.end(), report->warnings[0]) == report->notes.end());
+}
+
 TEST_F(Calibrated, AFolderThatCannotBeWrittenLeavesTheFormulaAndOneWarning) {
   const auto backend = open_cpu();
   use(folder_.write("a-file", "") + "/below");
