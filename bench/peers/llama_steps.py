@@ -2,8 +2,9 @@
 
   llama_steps.py MODEL THREADS CONTEXT PROCESSORS
 {"rows": L, "depth": T, "repeats": N} -> {"milliseconds": median of N after a first}; {} -> {"version": ...}. The cache is
-filled to depth T once, on every processor that this process was given, and rewound to it after every step. Steps are timed with THREADS threads on
-PROCESSORS ("2,3", or "all"). Those of more than 16 rows are prompts: their last logits alone are wanted.
+filled to depth T once, on every processor that this process was given, and rewound to it after every step. Steps are timed
+with THREADS threads on PROCESSORS ("2,3", or "all"). Those of more than 16 rows are prompts: their last logits alone are
+wanted.
 """
 
 import json

@@ -9,6 +9,8 @@ are steps of 512 rows whose last logits are wanted. Each round measures latte, t
 all rounds and their ratio are printed. Both hold attention and feed-forward matrices in 4.5 bits a weight and the head in
 8.5; what expands the latent is bf16 in latte and Q8_0 in llama.cpp. Rows of the cache are 16 bits wide, bf16 in
 latte and f16, its default, in llama.cpp, whose flash attention is on.
+llama.cpp knows DeepSeek-V2-Lite by its 27 layers: pass --layers 0 (all), which takes 9 GB of disk or /dev/shm (--gguf),
+twice 9 GB of memory and, on two cores, some minutes a round, most of it llama.cpp's prompts and filling its cache.
 On a machine with AMX build llama.cpp without it, where its AMX code aborts on latent attention:
   CMAKE_ARGS="-DGGML_NATIVE=OFF -DGGML_AVX2=ON -DGGML_FMA=ON -DGGML_F16C=ON -DGGML_BMI2=ON -DGGML_AVX512=ON
   -DGGML_AVX512_VNNI=ON -DGGML_AVX512_VBMI=ON -DGGML_AVX512_BF16=ON"
@@ -46,11 +48,15 @@ def parse():
     parser.add_argument("--processors", default="all",
                         help="those that both are timed on, as 2,3; llama.cpp fills its cache on all that there are")
     parser.add_argument("--isa", default="auto", help="latte's instruction set")
-    parser.add_argument("--gguf", help="keep the peer's file here, or take it from here")
+    parser.add_argument("--gguf", help="keep the peer's file here; one that is there is taken as made for --config and --layers")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     if options.prompt_depths is None:
         options.prompt_depths = options.depths
+    if not all(1 <= rows <= 16 for rows in options.rows):
+        parser.error(f"--rows {options.rows}: a verify step has 1 to 16 rows, a prompt is of {PROMPT}")
+    if not set(options.prompt_depths) <= set(options.depths):
+        parser.error(f"--prompt-depths {options.prompt_depths}: expected some of --depths {options.depths}")
     return options
 
 
@@ -124,7 +130,10 @@ def processor():
 
 def main():
     options = parse()
-    from random_gguf import RandomModel
+    try:
+        from random_gguf import RandomModel
+    except ImportError as missing:
+        sys.exit(f"error: {missing}: install what the head of {sys.argv[0]} names (--help)")
     with tempfile.TemporaryDirectory() as folder:
         gguf = options.gguf or os.path.join(folder, "random.gguf")
         if not os.path.exists(gguf):
