@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -14,6 +15,7 @@
 
 #include "device/open_backend.h"
 #include "family_engine.h"
+#include "latte/bench.h"
 #include "latte/report.h"
 #include "latte/session.h"
 #include "latte/tune.h"
