@@ -7,6 +7,7 @@
 #include <fstream>
 #include <string>
 
+#include "base/read_words.h"
 #include "base/stopwatch.h"
 
 namespace latte::bench {
@@ -46,15 +47,11 @@ double read_bandwidth(ThreadPool& pool, const std::vector<std::byte>& buffer, in
   const int threads = pool.threads();
   const std::size_t words = buffer.size() / sizeof(std::uint64_t) / static_cast<std::size_t>(threads);
   const auto* data = reinterpret_cast<const std::uint64_t*>(buffer.data());
-  std::vector<std::uint64_t> sums(static_cast<std::size_t>(threads) * 8);
+  std::vector<std::uint64_t> sums(static_cast<std::size_t>(threads));
   const auto pass = [&] {
     pool.run(threads, [&](int task, int) {
-      const std::uint64_t* share = data + static_cast<std::size_t>(task) * words;
-      std::uint64_t sum[8] = {};
-      for (std::size_t i = 0; i + 8 <= words; i += 8) {
-        for (int lane = 0; lane < 8; ++lane) sum[lane] += share[i + static_cast<std::size_t>(lane)];
-      }
-      for (int lane = 0; lane < 8; ++lane) sums[static_cast<std::size_t>(task) * 8] += sum[lane];
+      const auto at = static_cast<std::size_t>(task);
+      sums[at] ^= read_words(data + at * words, words);
     });
   };
   pass();

@@ -42,9 +42,9 @@ std::size_t read_buffer_bytes(std::int64_t weight_bytes) {
 }
 
 std::size_t emptying_buffer_bytes() {
+  constexpr std::int64_t kFewest = std::int64_t{64} << 20, kMost = std::int64_t{512} << 20;
   const std::int64_t last_level = sysconf(_SC_LEVEL3_CACHE_SIZE);  // 0 or less where it is not known
-  return static_cast<std::size_t>(
-      std::clamp<std::int64_t>(2 * last_level, std::int64_t{64} << 20, std::int64_t{512} << 20));
+  return static_cast<std::size_t>(last_level > 0 ? std::clamp(2 * last_level, kFewest, kMost) : kMost);
 }
 
 }  // namespace latte

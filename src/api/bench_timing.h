@@ -27,7 +27,8 @@ std::string test_name(std::string_view kind, int rows, int depth);
 /// between 16 MiB and 512 MiB.
 std::size_t read_buffer_bytes(std::int64_t weight_bytes);
 
-/// Bytes to read so that nothing else stays in the caches: twice the last level, between 64 MiB and 512 MiB.
+/// Bytes to read so that nothing else stays in the caches: twice the last level, between 64 MiB and 512 MiB; 512 MiB
+/// where the system does not say how large that is.
 std::size_t emptying_buffer_bytes();
 
 }  // namespace latte

@@ -1,20 +1,12 @@
 #include "api/read_bandwidth.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
+#include "base/read_words.h"
 #include "base/stopwatch.h"
 
 namespace latte {
-namespace {
-
-/// Bytes asked for before they are needed, as products do: what the processor fetches by itself ends with every page,
-/// and a loop that relies on it reads a third less.
-constexpr std::size_t kAhead = 12288;
-
-}  // namespace
-
 Result<ReadBandwidth> ReadBandwidth::open(Backend& backend, std::size_t bytes) {
   Result<std::unique_ptr<ThreadPool>> pool = ThreadPool::start(backend.info().threads);
   if (!pool.ok()) return pool.error();
@@ -38,14 +30,8 @@ double ReadBandwidth::pass() {
   const Stopwatch clock;
   const int parts = pool_->threads();
   pool_->run(parts, [&](int part, int) {
-    const std::uint64_t* words = words_ + static_cast<std::size_t>(part) * share_;
-    std::array<std::uint64_t, 8> sum{};
-    for (std::size_t i = 0; i + sum.size() <= share_; i += sum.size()) {
-      __builtin_prefetch(reinterpret_cast<const char*>(words + i) + kAhead);  // past the end it does nothing
-      for (std::size_t lane = 0; lane < sum.size(); ++lane) sum[lane] ^= words[i + lane];
-    }
-    // Kept where others see it, so that no compiler leaves the reading out.
-    for (const std::uint64_t lane : sum) sums_[static_cast<std::size_t>(part)] ^= lane;
+    const auto at = static_cast<std::size_t>(part);
+    sums_[at] ^= read_words(words_ + at * share_, share_);
   });
   const double seconds = clock.seconds();
   return static_cast<double>(share_ * sizeof(std::uint64_t)) * parts / seconds * 1e-9;

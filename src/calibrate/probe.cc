@@ -13,7 +13,7 @@ namespace latte {
 namespace {
 
 constexpr int kMostFoldRows = 64;                   // products of more rows are as fast as these
-constexpr int kMostCoreRows = 128;                  // a call of fewer than 8 heads has many vectors of rows by then
+constexpr int kMostCoreRows = 128;                  // of calls of more queries: their heads are few
 constexpr int kMostOrdinaryRows = 512;              // as are lanes of more rows
 constexpr int kCoreKeys = 16 * kShortestLeaf;       // more than second-level caches hold, which every group reads anew
 constexpr std::int64_t kPackedRowsPerThread = 256;  // enough for whole groups of packed rows

@@ -174,7 +174,8 @@ TEST_F(Calibrated, MeasuresOnceAndThenReads) {
 }
 
 TEST_F(Calibrated, MeasuresWhereTheWorkOfAProcessIsLimited) {
-  // The clock of its work is then a coarse one. The limit cannot be raised again, so a program of its own takes it.
+  // Linux then tells processor time by whole ticks: nothing may be measured by it. The limit cannot be raised again, so
+  // a program of its own takes it.
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto source_under_a_limit = [] {
     const rlimit hour{.rlim_cur = 3600, .rlim_max = 3600};

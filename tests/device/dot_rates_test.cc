@@ -7,7 +7,9 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <thread>
 
+#include "base/thread_pool.h"
 #include "device/cpu/dispatch.h"
 #include "device/open_backend.h"
 
@@ -68,6 +70,18 @@ TEST(DotRates, EverySetHasAPlausibleRate) {
       EXPECT_NE(rate->instruction, "");
     }
   }
+}
+
+TEST(DotRates, MoreThreadsThanProcessorsAddNothing) {
+  const int processors = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const int threads = std::min(kMaxThreads, 16 * processors);
+  const Result<std::vector<DotRate>> rates = measure_dot_rates(threads, 0.001, DotRates::kAll);
+  ASSERT_TRUE(rates.ok()) << rates.error().message;
+  const auto f32 = std::find_if(rates->begin(), rates->end(),
+                                [](const DotRate& rate) { return rate.isa == "scalar" && rate.type == DotType::kF32; });
+  ASSERT_NE(f32, rates->end());
+  // Twice what a processor of 7 GHz with two units for four products and sums would do.
+  EXPECT_LT(f32->gops, 112.0 * 2 * processors);
 }
 
 TEST(DotRates, WiderVectorsAreFaster) {

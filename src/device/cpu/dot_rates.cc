@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <thread>
 
 #include "base/stopwatch.h"
 #include "base/thread_pool.h"
@@ -26,7 +27,8 @@ struct alignas(64) Found {
 };
 
 /// All threads run the loop again and again side by side, and each counts by its quickest run: where the system makes
-/// one wait for a while, the others need not wait for it. More threads than cores take turns, and add nothing.
+/// one wait for a while, the others need not wait for it. More threads than processors take turns,
+/// and add nothing.
 double gops_of(ThreadPool& pool, const DotLoop& loop, double seconds) {
   std::int64_t iterations = 64;
   for (float sum = 0; seconds_of(loop, iterations, sum) < kRunSeconds;) iterations *= 2;
@@ -42,7 +44,8 @@ double gops_of(ThreadPool& pool, const DotLoop& loop, double seconds) {
   });
   double gops = 0;
   for (const Found& mine : found) gops += static_cast<double>(iterations) * loop.operations / mine.least * 1e-9;
-  return gops * std::min(1.0, static_cast<double>(available_cores()) / pool.threads());
+  const auto processors = static_cast<double>(std::max(1u, std::thread::hardware_concurrency()));  // of this process
+  return gops * std::min(1.0, processors / pool.threads());
 }
 
 }  // namespace
