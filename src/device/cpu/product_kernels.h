@@ -46,14 +46,27 @@ struct TileOutput {
 template <class S, class Dot, int kRows, int kCount, class W, class X>
 [[gnu::always_inline]] inline void dot_step(const W* w, std::int64_t w_stride, const X* x, std::int64_t x_stride,
                                             int rest, typename S::Vec (&sums)[kCount][kRows]) {
-  typename Dot::Operand columns[kCount];
-  for (int m = 0; m < kCount; ++m) {
-    columns[m] = rest > 0 ? Dot::load_first(x + m * x_stride, rest) : Dot::load(x + m * x_stride);
-  }
-  for (int n = 0; n < kRows; ++n) {
-    const typename Dot::Operand weights =
-        rest > 0 ? Dot::load_first(w + n * w_stride, rest) : Dot::load(w + n * w_stride);
-    for (int m = 0; m < kCount; ++m) sums[m][n] = Dot::multiply_add(weights, columns[m], sums[m][n]);
+  const auto weights = [&](int n) {
+    return rest > 0 ? Dot::load_first(w + n * w_stride, rest) : Dot::load(w + n * w_stride);
+  };
+  const auto column = [&](int m) {
+    return rest > 0 ? Dot::load_first(x + m * x_stride, rest) : Dot::load(x + m * x_stride);
+  };
+  // The fewer of the two stay in registers beside the sums.
+  if constexpr (kRows < kCount) {
+    typename Dot::Operand held[kRows];
+    for (int n = 0; n < kRows; ++n) held[n] = weights(n);
+    for (int m = 0; m < kCount; ++m) {
+      const auto other = column(m);
+      for (int n = 0; n < kRows; ++n) sums[m][n] = Dot::multiply_add(held[n], other, sums[m][n]);
+    }
+  } else {
+    typename Dot::Operand held[kCount];
+    for (int m = 0; m < kCount; ++m) held[m] = column(m);
+    for (int n = 0; n < kRows; ++n) {
+      const auto other = weights(n);
+      for (int m = 0; m < kCount; ++m) sums[m][n] = Dot::multiply_add(other, held[m], sums[m][n]);
+    }
   }
 }
 
@@ -141,29 +154,33 @@ void dot_rows(const W* w, std::int64_t w_stride, std::int64_t n_count, const X* 
   if (n < n_count) dot_tile<S, Dot, 1, kCount, W>(w, w_stride, nullptr, x, x_stride, range, carried, out);
 }
 
-/// All weight rows of a panel times all rows of x, up to four rows at a time; 5 rows are 3 + 2 rather than 4 + 1.
+/// All weight rows of a panel times all rows of x: eight at a time where a set has registers for them, which widens a
+/// weight half as often, then up to four; 5 rows are 3 + 2 rather than 4 + 1.
 template <class S, class Dot, bool kAhead, class W, class X>
 void dot_pass(const W* w, std::int64_t w_stride, const X* x, const ProductPanel& panel, const SumRange& range,
               float* carried, TileOutput out) {
-  for (std::int64_t m = 0; m < panel.m;) {
+  std::int64_t m = 0;
+  const auto multiply_rows = [&]<int kCount>() {
+    dot_rows<S, Dot, kAhead, kCount>(w, w_stride, panel.n, x, panel.x_stride, panel.following, range, carried, out);
+    m += kCount;
+    x += kCount * panel.x_stride;
+    carried += kCount * panel.n * S::kWidth;
+    out.y += kCount * out.y_stride;
+  };
+  if constexpr (kAhead && S::kWeightRows[8] > 0) {
+    while (panel.m - m >= 8) multiply_rows.template operator()<8>();
+  }
+  while (m < panel.m) {
     const std::int64_t left = panel.m - m;
-    int rows = 1;
     if (left >= 4 && left != 5) {
-      rows = 4;
-      dot_rows<S, Dot, kAhead, 4>(w, w_stride, panel.n, x, panel.x_stride, panel.following, range, carried, out);
+      multiply_rows.template operator()<4>();
     } else if (left >= 3) {
-      rows = 3;
-      dot_rows<S, Dot, kAhead, 3>(w, w_stride, panel.n, x, panel.x_stride, panel.following, range, carried, out);
+      multiply_rows.template operator()<3>();
     } else if (left == 2) {
-      rows = 2;
-      dot_rows<S, Dot, kAhead, 2>(w, w_stride, panel.n, x, panel.x_stride, panel.following, range, carried, out);
+      multiply_rows.template operator()<2>();
     } else {
-      dot_rows<S, Dot, kAhead, 1>(w, w_stride, panel.n, x, panel.x_stride, panel.following, range, carried, out);
+      multiply_rows.template operator()<1>();
     }
-    m += rows;
-    x += rows * panel.x_stride;
-    carried += rows * panel.n * S::kWidth;
-    out.y += rows * out.y_stride;
   }
 }
 

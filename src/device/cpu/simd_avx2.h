@@ -11,7 +11,7 @@ namespace {
 struct Avx2 {
   using Vec = __m256;
   static constexpr int kWidth = 8;
-  static constexpr int kWeightRows[5] = {0, 8, 6, 4, 3};  ///< weight rows of a dot tile, by rows of x
+  static constexpr int kWeightRows[9] = {0, 8, 6, 4, 3};  ///< weight rows of a dot tile, by rows of x
   static constexpr int kRowSumVecs[5] = {0, 8, 4, 2, 2};  ///< column vectors of a row-sum tile, by rows of x
   static constexpr int kScoreKeys[3] = {0, 12, 6};        ///< keys of a score tile, by query vectors
   static constexpr int kValueRows = 4;                    ///< rows of a value tile

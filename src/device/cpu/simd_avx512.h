@@ -20,7 +20,7 @@ namespace {
 struct Avx512 {
   using Vec = __m512;
   static constexpr int kWidth = 16;
-  static constexpr int kWeightRows[5] = {0, 8, 8, 8, 6};
+  static constexpr int kWeightRows[9] = {0, 8, 8, 8, 6, 0, 0, 0, 3};
   static constexpr int kRowSumVecs[5] = {0, 8, 4, 4, 4};
   static constexpr int kScoreKeys[3] = {0, 16, 8};
   static constexpr int kValueRows = 8;

@@ -11,7 +11,7 @@ namespace {
 struct Neon {
   using Vec = float32x4_t;
   static constexpr int kWidth = 4;
-  static constexpr int kWeightRows[5] = {0, 16, 10, 7, 5};  ///< weight rows of a dot tile, by rows of x
+  static constexpr int kWeightRows[9] = {0, 16, 10, 7, 5};  ///< weight rows of a dot tile, by rows of x
   static constexpr int kRowSumVecs[5] = {0, 16, 8, 6, 4};   ///< column vectors of a row-sum tile, by rows of x
   static constexpr int kScoreKeys[3] = {0, 20, 12};         ///< keys of a score tile, by query vectors
   static constexpr int kValueRows = 4;                      ///< rows of a value tile

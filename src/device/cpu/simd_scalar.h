@@ -10,7 +10,7 @@ struct Scalar {
   using Vec = float __attribute__((vector_size(16)));
   using Ints = std::int32_t __attribute__((vector_size(16)));
   static constexpr int kWidth = 4;
-  static constexpr int kWeightRows[5] = {0, 4, 4, 2, 2};
+  static constexpr int kWeightRows[9] = {0, 4, 4, 2, 2};
   static constexpr int kRowSumVecs[5] = {0, 8, 4, 2, 2};
   static constexpr int kScoreKeys[3] = {0, 4, 4};
   static constexpr int kValueRows = 4;
