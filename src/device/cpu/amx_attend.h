@@ -32,11 +32,12 @@ constexpr std::int64_t tiles_of_depth(std::int64_t width) { return (width + kTil
 
 /// Memory of one leaf, cut from LeafArgs::scratch. Sizes in leaf_scratch_floats.
 struct AmxLeafMemory {
-  std::uint16_t* keys;    ///< [span][key tiles * 32]: blocks whose rows cannot be read in place
-  std::uint16_t* values;  ///< [2 column tiles][32 keys of the span][16 pairs][16 columns][2]
-  float* scores;          ///< [span][rows]: of two vectors, or where keys stay of all, a vector apart
-  std::uint16_t* p;       ///< [vector of rows][32 keys of the span][16 rows][32 keys]
-  float* state;           ///< [4][lanes]
+  std::uint16_t* keys;         ///< [span][key tiles * 32]: blocks whose rows cannot be read in place
+  std::uint16_t* values;       ///< [2 column tiles][32 keys of the span][16 pairs][16 columns][2]
+  std::uint16_t* next_values;  ///< the same, of the next columns
+  float* scores;               ///< [span][rows]: of two vectors, or where keys stay of all, a vector apart
+  std::uint16_t* p;            ///< [vector of rows][32 keys of the span][16 rows][32 keys]
+  float* state;                ///< [4][lanes]
 };
 
 /// q [rows, key_width] to tiles: [vector of rows][depth][16 pairs][16 rows][2], rounded to bf16; padding is 0. Rows are
@@ -185,12 +186,12 @@ class SpanAhead {
   std::int64_t left_ = 0;
 };
 
-/// Steps of the work on a span: depths of score tiles, depths of paired columns, and depths of value tiles.
+/// Steps of the work on a span: depths of score tiles and of value tiles.
 inline std::int64_t span_steps(int vecs, std::int64_t depths, int value_width) {
   const std::int64_t pairs = (vecs + 1) / 2;
   const std::int64_t scores = kSpanBlocks * depths * (vecs == 1 ? 1 : 2 * pairs);
   const std::int64_t columns = (value_width + 2 * kTileRows - 1) / (2 * kTileRows);
-  return scores + columns * kSpanDepths * (1 + pairs);
+  return scores + columns * kSpanDepths * pairs;
 }
 
 /// The value rows of a span, those past its keys absent, to the end of their block.
@@ -206,16 +207,46 @@ struct SpanRows {
 
 /// Interleaves 32 columns of a span's rows in pairs: two column tiles that stay in the first-level cache while all
 /// packed rows meet them.
-inline void pair_values(const SpanRows& span, int column, int width, SpanAhead& ahead, std::uint16_t* to) {
-  for (int t = 0; t < span.count; t += 2) {
-    if (t % kTileDepth == 0) ahead.step();
-    __m512i low, high;
-    interleave(span.rows[t].load(column, width), span.rows[t + 1].load(column, width), low, high);
-    std::uint16_t* pair = to + t / kTileDepth * kTileElements + t % kTileDepth / 2 * kTileDepth;
-    _mm512_storeu_si512(pair, low);
-    _mm512_storeu_si512(pair + kSpanDepths * kTileElements, high);
+class PairedColumns {
+ public:
+  /// The first `count` rows, in `steps` steps.
+  PairedColumns(const SpanRows& span, int count, int column, int width, std::int64_t steps, std::uint16_t* to)
+      : span_(span), count_(count), column_(column), width_(width), to_(to) {
+    rows_of_step_ = static_cast<int>((count / 2 + steps - 1) / steps * 2);
   }
-}
+
+  [[gnu::always_inline]] void step() {
+    const int end = row_ + rows_of_step_ < count_ ? row_ + rows_of_step_ : count_;
+    for (; row_ < end; row_ += 2) {
+      __m512i low, high;
+      interleave(span_.rows[row_].load(column_, width_), span_.rows[row_ + 1].load(column_, width_), low, high);
+      std::uint16_t* pair = to_ + row_ / kTileDepth * kTileElements + row_ % kTileDepth / 2 * kTileDepth;
+      _mm512_storeu_si512(pair, low);
+      _mm512_storeu_si512(pair + kSpanDepths * kTileElements, high);
+    }
+  }
+  void finish() {
+    while (row_ < count_) step();
+  }
+
+ private:
+  const SpanRows& span_;
+  int count_, column_, width_;
+  std::uint16_t* to_;
+  int row_ = 0;
+  int rows_of_step_ = 0;
+};
+
+/// What is done in vectors, and asked of memory, while tiles are multiplied: those are units of their own.
+struct BesideTiles {
+  SpanAhead& ahead;
+  PairedColumns& next_columns;
+
+  [[gnu::always_inline]] void step() {
+    ahead.step();
+    next_columns.step();
+  }
+};
 
 /// Depths [begin, end) of a sum over the key's columns; what lies before them is in the scores already.
 struct DepthPass {
@@ -397,102 +428,69 @@ inline void amx_softmax(const float* scores, std::int64_t stride, int blocks, bo
   S::store(rows.alpha, alpha);
 }
 
-/// Where a tile of o lies: in o itself, or where it does not fit, in a whole tile beside it.
-class OutputTile {
- public:
-  OutputTile(float* o, int rows, int columns, std::int64_t stride)
-      : o_(o), rows_(rows), columns_(columns), stride_(stride), fits_(rows >= kTileRows && columns >= kTileRows) {}
-
-  void read() {
-    if (fits_) return;
-    for (int row = 0; row < kTileRows; ++row) {
-      const auto values = row < rows_ ? _mm512_maskz_loadu_ps(mask(), o_ + row * stride_) : _mm512_setzero_ps();
-      _mm512_store_ps(aside_ + row * kTileRows, values);
-    }
-    before_tile_loads();
-  }
-  void write() const {
-    if (fits_) return;
-    for (int row = 0; row < rows_ && row < kTileRows; ++row)
-      _mm512_mask_storeu_ps(o_ + row * stride_, mask(), _mm512_load_ps(aside_ + row * kTileRows));
-  }
-  float* data() { return fits_ ? o_ : aside_; }
-  std::int64_t row_bytes() const { return fits_ ? 4 * stride_ : 4 * kTileRows; }
-
- private:
-  __mmask16 mask() const { return static_cast<__mmask16>(columns_ >= kTileRows ? 0xffff : (1u << columns_) - 1u); }
-
-  float* o_;
-  int rows_, columns_;
-  std::int64_t stride_;
-  bool fits_;
-  alignas(64) float aside_[kTileRows * kTileRows];
-};
-
-/// o[two column tiles of one or two vectors of rows] += p * values over `depths`; `first`: o holds nothing yet. `o`:
-/// the upper left tile, the upper right, and those of the lower rows.
+/// o[two column tiles of one or two vectors of rows] += p * values over `depths`; `first`: o holds nothing yet.
 inline void value_tiles(const std::uint16_t* p, const std::uint16_t* values, int depths, bool first, bool two_vectors,
-                        SpanAhead& ahead, OutputTile (&o)[4]) {
+                        BesideTiles& beside, float* o, std::int64_t o_stride) {
+  const std::int64_t o_bytes = 4 * o_stride;
+  float* const lower_o = o + kTileRows * o_stride;
   if (first) {
     _tile_zero(0);
     _tile_zero(1);
     _tile_zero(2);
     _tile_zero(3);
   } else {
-    for (OutputTile& tile : o) tile.read();
-    _tile_loadd(0, o[0].data(), o[0].row_bytes());
-    _tile_loadd(1, o[1].data(), o[1].row_bytes());
+    _tile_loadd(0, o, o_bytes);
+    _tile_loadd(1, o + kTileRows, o_bytes);
     if (two_vectors) {
-      _tile_loadd(2, o[2].data(), o[2].row_bytes());
-      _tile_loadd(3, o[3].data(), o[3].row_bytes());
+      _tile_loadd(2, lower_o, o_bytes);
+      _tile_loadd(3, lower_o + kTileRows, o_bytes);
     }
   }
   const std::uint16_t* lower = p + kSpanDepths * kTileElements;
   const std::uint16_t* right = values + kSpanDepths * kTileElements;
   for (int depth = 0; depth < depths; ++depth) {
     const int at = depth * kTileElements;
-    ahead.step();
     _tile_stream_loadd(4, p + at, 64);
     _tile_loadd(6, values + at, 64);
     _tile_dpbf16ps(0, 4, 6);
     _tile_loadd(7, right + at, 64);
     _tile_dpbf16ps(1, 4, 7);
-    if (!two_vectors) continue;
-    _tile_stream_loadd(5, lower + at, 64);
-    _tile_dpbf16ps(2, 5, 6);
-    _tile_dpbf16ps(3, 5, 7);
+    if (two_vectors) {
+      _tile_stream_loadd(5, lower + at, 64);
+      _tile_dpbf16ps(2, 5, 6);
+      _tile_dpbf16ps(3, 5, 7);
+    }
+    beside.step();
   }
-  _tile_stored(0, o[0].data(), o[0].row_bytes());
-  _tile_stored(1, o[1].data(), o[1].row_bytes());
+  _tile_stored(0, o, o_bytes);
+  _tile_stored(1, o + kTileRows, o_bytes);
   if (two_vectors) {
-    _tile_stored(2, o[2].data(), o[2].row_bytes());
-    _tile_stored(3, o[3].data(), o[3].row_bytes());
+    _tile_stored(2, lower_o, o_bytes);
+    _tile_stored(3, lower_o + kTileRows, o_bytes);
   }
-  for (const OutputTile& tile : o) tile.write();
 }
 
 /// o += p * values of a span, or = where it is the first.
-inline void add_values(const AmxLeafMemory& memory, const SpanRows& span, const LeafArgs& args, int vecs, bool first,
+inline void add_values(AmxLeafMemory& memory, const SpanRows& span, const LeafArgs& args, int vecs, bool first,
                        SpanAhead& ahead) {
-  for (int column = 0; column < args.value_width; column += 2 * kTileRows) {
-    pair_values(span, column, args.value_width, ahead, memory.values);
+  constexpr int kColumns = 2 * kTileRows;
+  const int depths = span.count / kTileDepth;
+  const std::int64_t steps = std::int64_t{depths} * ((vecs + 1) / 2);
+  PairedColumns(span, args.value_width > 0 ? span.count : 0, 0, args.value_width, 1, memory.values).finish();
+  for (int column = 0; column < args.value_width; column += kColumns) {
+    const bool more = column + kColumns < args.value_width;
+    PairedColumns next_columns(span, more ? span.count : 0, column + kColumns, args.value_width, steps,
+                               memory.next_values);
+    BesideTiles beside{ahead, next_columns};
     before_tile_loads();
-    const int columns = args.value_width - column;
-    const int right_columns = columns > kTileRows ? columns - kTileRows : 0;
     for (int v = 0; v < vecs; v += 2) {
-      const bool two_vectors = v + 1 < vecs;
-      const int rows = args.rows - v * kTileRows;
-      const int lower_rows = two_vectors ? rows - kTileRows : 0;
-      const std::int64_t stride = args.o_stride;
-      float* upper = args.o + v * kTileRows * stride + column;
-      float* lower = two_vectors ? upper + kTileRows * stride : upper;
-      OutputTile tiles[4] = {{upper, rows, columns, stride},
-                             {right_columns > 0 ? upper + kTileRows : upper, rows, right_columns, stride},
-                             {lower, lower_rows, columns, stride},
-                             {right_columns > 0 ? lower + kTileRows : lower, lower_rows, right_columns, stride}};
-      value_tiles(memory.p + v * std::int64_t{kSpanDepths} * kTileElements, memory.values, span.count / kTileDepth,
-                  first, two_vectors, ahead, tiles);
+      value_tiles(memory.p + v * std::int64_t{kSpanDepths} * kTileElements, memory.values, depths, first, v + 1 < vecs,
+                  beside, args.o + v * kTileRows * args.o_stride + column, args.o_stride);
     }
+    next_columns.finish();
+    std::uint16_t* const paired = memory.next_values;
+    memory.next_values = memory.values;
+    memory.values = paired;
   }
 }
 
@@ -506,6 +504,7 @@ inline AmxLeafMemory amx_leaf_memory(const LeafArgs& args, int lanes) {
   AmxLeafMemory memory;
   memory.keys = reinterpret_cast<std::uint16_t*>(take(kSpan * tiles_of_depth(args.key_width) * kTileDepth / 2));
   memory.values = reinterpret_cast<std::uint16_t*>(take(std::int64_t{kSpan} * kTileDepth / 2));
+  memory.next_values = reinterpret_cast<std::uint16_t*>(take(std::int64_t{kSpan} * kTileDepth / 2));
   memory.scores = take(std::int64_t{kSpan} * (lanes + kTileRows));
   memory.p = reinterpret_cast<std::uint16_t*>(take(std::int64_t{kSpan} * lanes / 2));
   memory.state = take(4 * std::int64_t{lanes});
@@ -518,7 +517,7 @@ inline void amx_attend_leaf(const LeafArgs& args) {
   const int vecs = (args.rows + kTileRows - 1) / kTileRows;
   const int lanes = vecs * kTileRows;
   const std::int64_t depths = tiles_of_depth(args.key_width);
-  const AmxLeafMemory memory = amx_leaf_memory(args, lanes);
+  AmxLeafMemory memory = amx_leaf_memory(args, lanes);
   const SoftmaxRows softmax{memory.state, memory.state + lanes, memory.state + 2 * lanes, memory.state + 3 * lanes};
   for (int row = 0; row < lanes; ++row) {
     softmax.top[row] = kNothingSeen;

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <numeric>
 
 #include "device/cpu/cpu_backend.h"
@@ -23,34 +24,6 @@ bool may_be_bf16(const KeyRows& rows, const std::vector<DType>& bf16_rows) {
          (rows.dtype == DType::kF32 && rows.expanded);
 }
 
-/// Floats from one row of a leaf's results to the next: a line more than whole lines, or rows of 512 floats would all
-/// fall on a few sets of the first-level cache.
-std::int64_t leaf_stride(int value_width) { return (value_width + 15) / 16 * 16 + 16; }
-
-/// Finds a slot's neighbour in the merge tree, for slots in ascending order.
-class LeafGroups {
- public:
-  /// The first task of the slot before, where both slots are single leaves of one group; else -1. `first_task`: of this
-  /// slot, whose tasks are as many.
-  int tasks_of_leaf_before(const KvChunk& head, int chunk_count, int first_task) {
-    const bool follows = head.sequence == sequence_ && head.slot == slot_ + 1;
-    place_ = follows ? (place_ + 1) % kMergeFanIn : 0;
-    const bool leaf = chunk_count == 1 && head.opens_slot && (place_ == 0 || leaves_);
-    const int before = leaf && place_ > 0 ? first_task_ : -1;
-    sequence_ = head.sequence;
-    slot_ = head.slot;
-    leaves_ = leaf;
-    first_task_ = first_task;
-    return before;
-  }
-
- private:
-  int sequence_ = -1, slot_ = -1;
-  int place_ = 0;        ///< of the slot in its group
-  bool leaves_ = false;  ///< all of the group so far
-  int first_task_ = -1;
-};
-
 /// Where row `row` of a slot's lane lies in the partials.
 std::int64_t partial_row(const Partials& partials, int slot, int lane, std::int64_t row) {
   return (static_cast<std::int64_t>(slot) * partials.lanes + lane) * partials.rows + row;
@@ -67,10 +40,13 @@ bool CpuBackend::multiplies_bf16(const AttendArgs& args) const {
          });
 }
 
-/// Brings chunks of one slot together; within a slot the listed order stays.
-void CpuBackend::list_chunks(const AttendArgs& args) {
+/// Brings chunks of one slot together; within a slot the listed order stays. Finds each slot's place in the merge tree.
+void CpuBackend::list_slots(const AttendArgs& args) {
   chunk_order_.resize(args.chunks.size());
   std::iota(chunk_order_.begin(), chunk_order_.end(), 0);
+  const auto chunk = [&](std::size_t i) -> const KvChunk& {
+    return args.chunks[static_cast<std::size_t>(chunk_order_[i])];
+  };
   std::sort(chunk_order_.begin(), chunk_order_.end(), [&](int a, int b) {
     const KvChunk& chunk_a = args.chunks[static_cast<std::size_t>(a)];
     const KvChunk& chunk_b = args.chunks[static_cast<std::size_t>(b)];
@@ -78,38 +54,51 @@ void CpuBackend::list_chunks(const AttendArgs& args) {
     if (chunk_a.slot != chunk_b.slot) return chunk_a.slot < chunk_b.slot;
     return a < b;
   });
+  attend_slots_.clear();
+  for (std::size_t i = 0; i < chunk_order_.size(); ++i) {
+    const KvChunk& next = chunk(i);
+    if (!attend_slots_.empty() && attend_slots_.back().sequence == next.sequence &&
+        attend_slots_.back().slot == next.slot) {
+      ++attend_slots_.back().chunk_count;
+      attend_slots_.back().leaf = false;
+      continue;
+    }
+    AttendSlot slot{
+        .first_chunk = static_cast<int>(i), .sequence = next.sequence, .slot = next.slot, .leaf = next.opens_slot};
+    if (!attend_slots_.empty()) {
+      const AttendSlot& before = attend_slots_.back();
+      const bool follows = before.sequence == slot.sequence && before.slot + 1 == slot.slot;
+      slot.place = follows ? (before.place + 1) % kMergeFanIn : 0;
+    }
+    attend_slots_.push_back(slot);
+  }
+  for (std::size_t i = 1; i < attend_slots_.size(); ++i) {
+    if (attend_slots_[i].place > 0) attend_slots_[i].leaf = attend_slots_[i].leaf && attend_slots_[i - 1].leaf;
+  }
 }
 
 /// Cuts the work into tasks and gives each thread a contiguous range of about equal cost. Groups of rows are as tall as
 /// leaves enough tasks for all threads; a row's bits do not depend on its group.
 void CpuBackend::list_attend_tasks(const AttendArgs& args) {
   const int threads = pool_->threads();
-  const auto for_slots = [&](auto&& visit) {
-    for (std::size_t first = 0; first < chunk_order_.size();) {
-      const KvChunk& head = args.chunks[static_cast<std::size_t>(chunk_order_[first])];
-      std::size_t last = first + 1;
-      for (; last < chunk_order_.size(); ++last) {
-        const KvChunk& next = args.chunks[static_cast<std::size_t>(chunk_order_[last])];
-        if (next.sequence != head.sequence || next.slot != head.slot) break;
-      }
-      visit(static_cast<int>(first), static_cast<int>(last - first), head);
-      first = last;
-    }
+  const auto rows_of = [&](const AttendSlot& slot) {
+    return static_cast<int>(args.sequences[static_cast<std::size_t>(slot.sequence)].q_WK.rows);
   };
-  const auto groups_of = [&](int group_rows) {
-    std::int64_t tasks = 0;
-    for_slots([&](int, int, const KvChunk& head) {
-      const std::int64_t rows = args.sequences[static_cast<std::size_t>(head.sequence)].q_WK.rows;
-      tasks += (rows + group_rows - 1) / group_rows * args.lanes;
-    });
-    return tasks;
+  const int tallest = attend_bf16_ ? kernels_.bf16_group_rows : kernels_.group_rows;
+  int group_rows = tallest;
+  const auto tasks_of_slot = [&](const AttendSlot& slot) {
+    return (rows_of(slot) + group_rows - 1) / group_rows * args.lanes;
   };
-  int group_rows = attend_bf16_ ? kernels_.bf16_group_rows : kernels_.group_rows;
-  std::int64_t tasks = groups_of(group_rows);
+  const auto all_tasks = [&] {
+    return std::transform_reduce(attend_slots_.begin(), attend_slots_.end(), std::int64_t{0}, std::plus<>(),
+                                 tasks_of_slot);
+  };
+  std::int64_t tasks = all_tasks();
   while (group_rows > kernels_.vector_width && tasks % threads != 0 && tasks < 4 * threads) {
     group_rows /= 2;
-    tasks = groups_of(group_rows);
+    tasks = all_tasks();
   }
+  prepared_rows_ = std::min(group_rows, query_rows(kernels_));
 
   attend_tasks_.clear();
   double total = 0;
@@ -125,24 +114,31 @@ void CpuBackend::list_attend_tasks(const AttendArgs& args) {
     const int vectors = (task.rows + kernels_.vector_width - 1) / kernels_.vector_width;
     return (keys + kKeyBlock) * (vectors + 0.5);  // half a vector for reading the keys
   };
-  LeafGroups groups;
-  for_slots([&](int first, int count, const KvChunk& head) {
-    int leaf_before = groups.tasks_of_leaf_before(head, count, static_cast<int>(attend_tasks_.size()));
-    const auto rows = static_cast<int>(args.sequences[static_cast<std::size_t>(head.sequence)].q_WK.rows);
+  // `distance`: from the task of the same rows in the slot before.
+  const auto add = [&](const AttendSlot& slot, int lane, int row, int distance) {
+    const bool after_leaf = slot.leaf && slot.place > 0;
+    attend_tasks_.push_back({.first_chunk = slot.first_chunk,
+                             .chunk_count = slot.chunk_count,
+                             .lane = lane,
+                             .first_row = row,
+                             .rows = std::min(group_rows, rows_of(slot) - row),
+                             .slot = slot.slot,
+                             .result_slot = slot.slot,
+                             .leaf_before = after_leaf ? static_cast<int>(attend_tasks_.size()) - distance : -1});
+    total += cost(attend_tasks_.back());
+  };
+  for (std::size_t first = 0, last = 0; first < attend_slots_.size(); first = last) {
+    // Rows of several whole groups, and their results, are more than the keys of a leaf: each group meets all leaves of
+    // a group of the merge tree before the next one does. Fewer rows wait for keys, which are read once then.
+    const bool many = rows_of(attend_slots_[first]) > tallest;
+    for (last = first + 1; many && last < attend_slots_.size() && attend_slots_[last].place > 0;) ++last;
+    const int distance = many ? 1 : tasks_of_slot(attend_slots_[first]);
     for (int lane = 0; lane < args.lanes; ++lane) {
-      for (int row = 0; row < rows; row += group_rows) {
-        attend_tasks_.push_back({.first_chunk = first,
-                                 .chunk_count = count,
-                                 .lane = lane,
-                                 .first_row = row,
-                                 .rows = std::min(group_rows, rows - row),
-                                 .slot = head.slot,
-                                 .result_slot = head.slot,
-                                 .leaf_before = leaf_before < 0 ? -1 : leaf_before++});
-        total += cost(attend_tasks_.back());
+      for (int row = 0; row < rows_of(attend_slots_[first]); row += group_rows) {
+        for (std::size_t i = first; i < last; ++i) add(attend_slots_[i], lane, row, distance);
       }
     }
-  });
+  }
   double at = 0;
   std::size_t thread = 0;
   first_task_[0] = 0;
@@ -168,6 +164,49 @@ void CpuBackend::fold_leaves_of_threads() {
   }
 }
 
+std::int64_t CpuBackend::query_place(const AttendArgs& args, const QueryGroup& group) const {
+  const auto sequence = static_cast<std::size_t>(group.sequence);
+  const std::int64_t rows = args.sequences[sequence].q_WK.rows;
+  return first_query_[sequence] + group.lane * query_floats(kernels_, rows, args.key_width, attend_bf16_) +
+         group.first_row * query_row_floats(args.key_width, attend_bf16_);
+}
+
+void CpuBackend::prepare_group(const AttendArgs& args, const QueryGroup& group, float* to) const {
+  const AttendSequence& sequence = args.sequences[static_cast<std::size_t>(group.sequence)];
+  const auto* q = static_cast<const float*>(sequence.q_WK.data) + group.lane * sequence.q_lane_stride;
+  kernels_.prepare_queries({.q = q + group.first_row * sequence.q_WK.row_stride,
+                            .stride = sequence.q_WK.row_stride,
+                            .rows = group.rows,
+                            .key_width = args.key_width,
+                            .bf16 = attend_bf16_},
+                           to);
+}
+
+/// Prepares the queries of all tasks in pieces that threads share, where tasks of several slots read the same ones.
+void CpuBackend::prepare_shared_queries(const AttendArgs& args) {
+  first_query_.clear();
+  std::int64_t rows = 0, tasks_rows = 0;
+  for (const AttendSequence& sequence : args.sequences) rows += sequence.q_WK.rows * args.lanes;
+  for (const AttendTask& task : attend_tasks_) tasks_rows += task.rows;
+  if (tasks_rows <= rows) return;
+  std::int64_t floats = 0;
+  query_groups_.clear();
+  for (int i = 0; i < static_cast<int>(args.sequences.size()); ++i) {
+    const auto count = static_cast<int>(args.sequences[static_cast<std::size_t>(i)].q_WK.rows);
+    first_query_.push_back(floats);
+    floats += args.lanes * query_floats(kernels_, count, args.key_width, attend_bf16_);
+    for (int lane = 0; lane < args.lanes; ++lane) {
+      for (int row = 0; row < count; row += prepared_rows_)
+        query_groups_.push_back({i, lane, row, std::min(prepared_rows_, count - row)});
+    }
+  }
+  queries_ = query_memory_.get<float>(floats);
+  for_rows(std::ssize(query_groups_), std::int64_t{prepared_rows_} * args.key_width, [&](std::int64_t i, int) {
+    const QueryGroup& group = query_groups_[static_cast<std::size_t>(i)];
+    prepare_group(args, group, queries_ + query_place(args, group));
+  });
+}
+
 void CpuBackend::run_attend_task(const AttendArgs& args, const AttendTask& task, Scratch& scratch) const {
   const int key_width = args.key_width;
   const int value_width = args.value_width;
@@ -175,19 +214,19 @@ void CpuBackend::run_attend_task(const AttendArgs& args, const AttendTask& task,
   const AttendSequence& sequence = args.sequences[static_cast<std::size_t>(head.sequence)];
   const int group_rows = most_group_rows(kernels_);
 
-  auto* q_KW = scratch.get<float>(0);
-  float* leaf_o = q_KW + query_floats(kernels_, key_width);
+  auto* own_q_KW = scratch.get<float>(0);
+  float* leaf_o = own_q_KW + query_floats(kernels_, group_rows, key_width, attend_bf16_);
   float* leaf_sums = leaf_o + group_rows * leaf_stride(value_width);
   float* leaf_shares = leaf_sums + group_rows;
   auto* visible = reinterpret_cast<int*>(leaf_shares + group_rows);
   float* leaf_scratch = leaf_sums + 3 * static_cast<std::int64_t>(group_rows);
-  const auto* q = static_cast<const float*>(sequence.q_WK.data) + task.lane * sequence.q_lane_stride;
-  kernels_.prepare_queries({.q = q + task.first_row * sequence.q_WK.row_stride,
-                            .stride = sequence.q_WK.row_stride,
-                            .rows = task.rows,
-                            .key_width = key_width,
-                            .bf16 = attend_bf16_},
-                           q_KW);
+  const float* q_KW = own_q_KW;
+  const QueryGroup group{head.sequence, task.lane, task.first_row, task.rows};
+  if (first_query_.empty()) {
+    prepare_group(args, group, own_q_KW);
+  } else {
+    q_KW = queries_ + query_place(args, group);
+  }
   for (int i = 0; i < task.rows; ++i) {
     visible[i] = sequence.first_query_pos + (task.first_row + i) / args.rows_per_query + 1;
   }
@@ -248,10 +287,11 @@ void CpuBackend::attend_partial(const AttendArgs& args) {
             "a chunk's keys exist");
   }
   attend_bf16_ = multiplies_bf16(args);
-  list_chunks(args);
+  list_slots(args);
   list_attend_tasks(args);
+  prepare_shared_queries(args);
   const std::int64_t group_rows = most_group_rows(kernels_);
-  const std::int64_t floats = query_floats(kernels_, args.key_width) +
+  const std::int64_t floats = query_floats(kernels_, group_rows, args.key_width, attend_bf16_) +
                               group_rows * (leaf_stride(args.value_width) + 3) +
                               leaf_scratch_floats(kernels_, args.key_width, args.value_width);
   for (Scratch& scratch : thread_scratch_) scratch.get<float>(floats);

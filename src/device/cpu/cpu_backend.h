@@ -55,6 +55,15 @@ class CpuBackend final : public Backend {
   Status synchronize() override { return {}; }
 
  private:
+  /// A slot of attend_partial's partials and where it stands in the merge tree.
+  struct AttendSlot {
+    int first_chunk = 0;  ///< into chunk_order_
+    int chunk_count = 1;
+    int sequence = 0;
+    int slot = 0;
+    int place = 0;      ///< in its group of kMergeFanIn
+    bool leaf = false;  ///< it and those of its group before it are one leaf each
+  };
   /// One task of attend_partial: a group of packed rows of one lane over all chunks of one slot.
   struct AttendTask {
     int first_chunk = 0;  ///< into chunk_order_
@@ -65,6 +74,13 @@ class CpuBackend final : public Backend {
     int slot = 0;          ///< of its chunks
     int result_slot = 0;   ///< where its result goes: its own slot, or that of the first leaf of its group
     int leaf_before = -1;  ///< the task of the same rows and the leaf before, where both belong to one group
+  };
+  /// Packed rows of one lane.
+  struct QueryGroup {
+    int sequence = 0;
+    int lane = 0;
+    int first_row = 0;
+    int rows = 0;
   };
   /// Rows of x in the forms that a product's weights multiply.
   struct ProductRows {
@@ -120,9 +136,13 @@ class CpuBackend final : public Backend {
                          std::int64_t first, std::int64_t count, MatView<float> y) const;
 
   bool multiplies_bf16(const AttendArgs& args) const;
-  void list_chunks(const AttendArgs& args);
+  void list_slots(const AttendArgs& args);
   void list_attend_tasks(const AttendArgs& args);
   void fold_leaves_of_threads();
+  /// Floats before a group among queries that are prepared for all tasks.
+  std::int64_t query_place(const AttendArgs& args, const QueryGroup& group) const;
+  void prepare_group(const AttendArgs& args, const QueryGroup& group, float* to) const;
+  void prepare_shared_queries(const AttendArgs& args);
   void run_attend_task(const AttendArgs& args, const AttendTask& task, Scratch& scratch) const;
   void merge_row(const MergeArgs& args, const MergeRange& range, std::int64_t row, int lane, Scratch& scratch) const;
   void route_row(const RouteArgs& args, std::int64_t row, Scratch& scratch) const;
@@ -142,9 +162,15 @@ class CpuBackend final : public Backend {
   std::vector<Scratch> thread_scratch_;
   Scratch codes_, rounded_, tiles_, packed_x_, hidden_, expert_out_, latent_;
   std::vector<int> chunk_order_;
+  std::vector<AttendSlot> attend_slots_;
   std::vector<AttendTask> attend_tasks_;
   bool attend_bf16_ = false;     ///< the call multiplies queries and rows as bf16
   std::vector<int> first_task_;  ///< per thread, and the end
+  int prepared_rows_ = 0;        ///< of a piece: no group of rows ends within one
+  Scratch query_memory_;
+  float* queries_ = nullptr;
+  std::vector<std::int64_t> first_query_;  ///< per sequence, into queries_; empty: every task prepares its own
+  std::vector<QueryGroup> query_groups_;
   std::vector<ExpertRows> expert_rows_;
   std::vector<std::int64_t> rows_of_expert_;  ///< per expert: rows, then where the next goes
   std::vector<std::int64_t> packed_row_;      ///< per (row, choice): its place among the packed rows

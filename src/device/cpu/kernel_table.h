@@ -125,7 +125,7 @@ struct LaneRows {
   int codes_at = 0;  ///< bytes to the codes
 };
 
-/// Packed rows of a group as they come: F32 [rows, key_width].
+/// Packed rows as they come: F32 [rows, key_width].
 struct QueryRows {
   const float* q = nullptr;
   std::int64_t stride = 0;
@@ -148,8 +148,8 @@ struct LeafArgs {
   int key_width = 0, value_width = 0;
   float scale_log2 = 1;
   float* scratch = nullptr;  ///< leaf_scratch_floats
-  float* o = nullptr;        ///< [rows, value_width]: to be multiplied by the row's share
-  std::int64_t o_stride = 0;
+  float* o = nullptr;  ///< [rows, value_width]: to be multiplied by the row's share; room for whole vectors of rows
+  std::int64_t o_stride = 0;   ///< leaf_stride
   float* shares = nullptr;     ///< [rows]: one over the mass
   float* log2_sums = nullptr;  ///< [rows], -infinity where nothing is seen: o and share are then 0
 };
@@ -222,7 +222,8 @@ struct KernelTable {
   void (*wide_product)(const WidePanel& panel);
   /// Up to 16 rows of x as a wide product reads them: wide_row_tiles(k) elements. Null where wide_product is.
   void (*wide_rows)(const float* x, std::int64_t stride, int rows, std::int64_t k, std::uint16_t* to);
-  /// Packed rows as attend_leaf reads them: [key_width, rows] per vector pair, padded lanes 0. `to` holds query_floats.
+  /// Packed rows as attend_leaf reads them: [key_width, rows] per vector pair, padded lanes 0. Whole pairs follow each
+  /// other query_row_floats a row, so that they can be prepared apart. `to` holds query_floats.
   void (*prepare_queries)(const QueryRows& q, float* to);
   void (*attend_leaf)(const LeafArgs& args);
   /// to[i, :] = the first `width` columns of row first + i as floats, `count` rows without gaps.
@@ -257,11 +258,26 @@ constexpr int most_group_rows(const KernelTable& kernels) {
   return kernels.group_rows > kernels.bf16_group_rows ? kernels.group_rows : kernels.bf16_group_rows;
 }
 
-/// Floats of prepared queries.
-constexpr std::int64_t query_floats(const KernelTable& kernels, int key_width) {
-  constexpr std::int64_t kPad = 16;
-  return most_group_rows(kernels) * (key_width + kPad);
+/// Rows that prepared queries come in: a pair of vectors.
+constexpr int query_rows(const KernelTable& kernels) { return 2 * kernels.vector_width; }
+
+/// Floats of a prepared row: those of bf16 tiles are whole lines.
+constexpr std::int64_t query_row_floats(int key_width, bool bf16) {
+  constexpr std::int64_t kLineValues = 32;
+  return bf16 ? (key_width + kLineValues - 1) / kLineValues * kLineValues / 2 : key_width;
 }
+
+/// Floats of so many prepared rows, whole lines.
+constexpr std::int64_t query_floats(const KernelTable& kernels, std::int64_t rows, int key_width, bool bf16) {
+  constexpr std::int64_t kLineFloats = 16;
+  const std::int64_t pairs = (rows + query_rows(kernels) - 1) / query_rows(kernels);
+  const std::int64_t floats = pairs * query_rows(kernels) * query_row_floats(key_width, bf16);
+  return (floats + kLineFloats - 1) / kLineFloats * kLineFloats;
+}
+
+/// Floats from one row of a leaf's results to the next: two lines are whole tiles, and a line more, or rows of 512
+/// floats would all fall on a few sets of the first-level cache.
+constexpr std::int64_t leaf_stride(int value_width) { return (value_width + 31) / 32 * 32 + 16; }
 
 /// Floats of LeafArgs::scratch.
 constexpr std::int64_t leaf_scratch_floats(const KernelTable& kernels, int key_width, int value_width) {
@@ -270,7 +286,7 @@ constexpr std::int64_t leaf_scratch_floats(const KernelTable& kernels, int key_w
   const std::int64_t floats = kKeyBlock * (key_width + value_width + 4 * kPad) + (kKeyBlock + 4) * rows;
   if (kernels.bf16_group_rows == 0) return floats;
   const std::int64_t tiles =
-      kAmxSpan * ((key_width + 2 * kPad) / 2 + kPad) + (kAmxSpan + kAmxSpan / 2 + 4) * (rows + kPad) + 5 * kPad;
+      kAmxSpan * ((key_width + 2 * kPad) / 2 + 2 * kPad) + (kAmxSpan + kAmxSpan / 2 + 4) * (rows + kPad) + 5 * kPad;
   return tiles > floats ? tiles : floats;
 }
 
