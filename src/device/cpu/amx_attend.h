@@ -84,25 +84,38 @@ class RowOf {
 
   const std::uint16_t* bf16() const { return reinterpret_cast<const std::uint16_t*>(row_); }
 
+  /// Values [0, width) and zeros to the end of a depth.
+  void copy(std::int64_t width, std::uint16_t* to) const {
+    std::int64_t at = 0;
+    if (row_ != nullptr && rows_->type == RowType::kQ8) {
+      const std::int64_t coded = rows_->coded < width ? rows_->coded : width;
+      for (; at + kRowBlock <= coded; at += kRowBlock) {
+        const auto factor = Avx512::set1(scale(at));
+        _mm512_storeu_si512(to + at, scaled_codes(at, factor));
+        _mm512_storeu_si512(to + at + kTileDepth, scaled_codes(at + kTileDepth, factor));
+      }
+    }
+    for (; at < width; at += kTileDepth) _mm512_storeu_si512(to + at, load(at, width));
+  }
+
   /// Values [at, at + 32) of `width`, those past it 0. `at` is a multiple of 32.
   [[gnu::always_inline]] __m512i load(std::int64_t at, std::int64_t width) const {
     if (row_ == nullptr) return _mm512_setzero_si512();
     if (rows_->type == RowType::kBf16) return load_depth(bf16() + at, width - at);
     if (rows_->type == RowType::kF32) return round_depth(reinterpret_cast<const float*>(row_) + at, width - at);
-    if (at + kTileDepth <= width && at + kTileDepth <= rows_->coded) return whole_codes(at);
+    if (at + kTileDepth <= width && at + kTileDepth <= rows_->coded) return scaled_codes(at, Avx512::set1(scale(at)));
     if (at >= rows_->coded) return load_depth(exact() + (at - rows_->coded), width - at);
     return mixed(at, width);
   }
 
  private:
-  static_assert(kRowBlock % kTileDepth == 0, "32 codes share a scale");
+  static_assert(kRowBlock == 2 * kTileDepth, "two depths of codes share a scale");
 
   float scale(std::int64_t column) const { return reinterpret_cast<const float*>(row_)[column / kRowBlock]; }
   const std::int8_t* codes() const { return reinterpret_cast<const std::int8_t*>(row_ + rows_->codes_at); }
   const std::uint16_t* exact() const { return reinterpret_cast<const std::uint16_t*>(row_ + rows_->exact_at); }
 
-  [[gnu::always_inline]] __m512i whole_codes(std::int64_t at) const {
-    const auto factor = Avx512::set1(scale(at));
+  [[gnu::always_inline]] __m512i scaled_codes(std::int64_t at, __m512 factor) const {
     const auto low = Avx512::mul(Avx512::load_codes(codes() + at), factor);
     const auto high = Avx512::mul(Avx512::load_codes(codes() + at + kTileDepth / 2), factor);
     return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low));
@@ -137,11 +150,7 @@ inline KeyBlock key_block(const LaneRows& keys, std::int64_t first, int count, i
   if (in_place) return {RowOf(keys, first, true).bf16(), keys.row_stride};
   const std::int64_t depths = tiles_of_depth(width);
   for (int t = 0; t < kKeyBlock; ++t) {
-    const RowOf from(keys, first + t, t < count);
-    std::uint16_t* to = copy + t * depths * kTileDepth;
-    for (std::int64_t depth = 0; depth < depths; ++depth) {
-      _mm512_storeu_si512(to + depth * kTileDepth, from.load(depth * kTileDepth, width));
-    }
+    RowOf(keys, first + t, t < count).copy(width, copy + t * depths * kTileDepth);
   }
   return {copy, depths * kTileDepth};
 }
@@ -153,8 +162,10 @@ class SpanAhead {
   /// `first`: the next span's row of all `cached`; `steps`: of this span's work. Blocks that do not lie in one piece
   /// are left out.
   SpanAhead(const LaneRows& keys, std::int64_t first, std::int64_t cached, int width, std::int64_t steps) {
-    const std::int64_t row_bytes = 2 * std::int64_t{width};
-    if (keys.type != RowType::kBf16 || keys.row_stride != width) return;
+    const bool coded = keys.type == RowType::kQ8;
+    const std::int64_t stride = coded ? (keys.codes_at + keys.coded + 3) / 4 * 4 : width;
+    if (keys.row_stride != stride || (!coded && keys.type != RowType::kBf16)) return;
+    const std::int64_t row_bytes = coded ? stride : 2 * stride;
     for (int block = 0; block < kSpanBlocks; ++block) {
       const RowsAhead rows = rows_ahead(keys, first + block * kKeyBlock, cached, width);
       if (rows.first != nullptr) blocks_[count_++] = rows.first;
