@@ -155,6 +155,21 @@ TEST_P(RowInvariance, FoldingAGroupIntoOneSlotIsMergingItLater) {
   }
 }
 
+TEST_P(RowInvariance, ALeafBehindFoldedGroupsStaysApart) {
+  for (AttendSpec spec : attention_specs()) {
+    spec.leaf = 64;
+    spec.leaves_per_slot = kMergeFanIn;
+    for (const int groups : {2, 3}) {  // and one leaf
+      spec.sequences[0].first_query_pos = groups * kMergeFanIn * spec.leaf + 8;
+      const RowValues folded = attend(on_one_thread(), spec);
+      for (const auto& backend : backends_) expect_rows(attend(*backend, spec), folded, 0, "on threads");
+      AttendSpec apart = spec;
+      apart.leaves_per_slot = 1;
+      expect_rows(attend(on_one_thread(), apart), folded, 0, "apart");
+    }
+  }
+}
+
 TEST_P(RowInvariance, MaskedChunksAtTheEndChangeNothing) {
   for (AttendSpec spec : attention_specs()) {
     const RowValues alone = each_alone(on_one_thread(), spec);

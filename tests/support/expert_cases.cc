@@ -213,6 +213,8 @@ std::vector<OperationCase> expert_cases() {
     for (const int rows : {1, 2, 16, 17}) cases.push_back(ffn_case(dtype, 96, 200, rows));
     cases.push_back(ffn_case(dtype, 31, 7, 3));
     cases.push_back(ffn_case(dtype, 384, 1024, 65));
+    for (const int rows : {1, 3, 8, 13, 17}) cases.push_back(ffn_case(dtype, 2304, 50, rows));
+    cases.push_back(ffn_case(dtype, 48, 1100, 9));
   }
   return cases;
 }

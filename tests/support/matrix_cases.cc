@@ -180,6 +180,9 @@ std::vector<OperationCase> matrix_cases() {
     for (const int summed : {1, 7, 8, 15, 31, 33, 48, 65}) cases.push_back(matmul_case(dtype, 3, 17, summed));
     for (const int outputs : {1, 2, 15}) cases.push_back(matmul_case(dtype, 4, outputs, 72));
     cases.push_back(matmul_case(dtype, 64, 256, 1024));
+    // Sums that go on from pass to pass over K, of panels and of what is left of them.
+    for (const int rows : {1, 2, 3, 4, 5, 8, 11, 13, 16, 17}) cases.push_back(matmul_case(dtype, rows, 55, 2304));
+    for (const int rows : {3, 8}) cases.push_back(matmul_case(dtype, rows, 25, 1025));
     cases.push_back(matmul_case(dtype, 300, 33, 50));
     for (const int rows : {1, 6, 16, 33}) cases.push_back(matmul_case(dtype, rows, 35, 100, true));
     for (const HeadSum sum : {HeadSum::kCols, HeadSum::kRows}) {
