@@ -359,7 +359,7 @@ Result<BenchReport> measure_calls(const BenchRequest& request, const BenchProgre
       (expands ? static_cast<std::int64_t>(expanded_row_bytes(config, cache_dtype)) : 0) + row.bytes();
   const Status room = check_memory(
       fmt::format("{}: one layer's {}latent cache of {} rows", named->name, expands ? "expanded and " : "", most_rows),
-      row_bytes * most_rows, available_memory_bytes(), "use a smaller depth");
+      row_bytes * most_rows, available_memory_bytes(), "use fewer rows or a smaller depth");
   if (!room.ok()) return room.error();
   Result<ModelWeights> weights = expansion_weights(g, DType::kBf16, request.seed);
   if (!weights.ok()) return weights.error();

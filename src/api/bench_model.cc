@@ -153,7 +153,7 @@ Result<BenchModel> open_bench_model(const BenchRequest& request, int context, co
   if (!model.random) {
     const std::int64_t cache = cache_bytes(request, bench->config, context);
     const Status room = check_memory(fmt::format("{}: a cache of {} rows", model.name, context), cache,
-                                     available_memory_bytes(), "use a smaller depth");
+                                     available_memory_bytes(), "use fewer rows or a smaller depth");
     if (!room.ok()) return room.error();
   }
   Result<std::shared_ptr<OpenModel>> open = model.random

@@ -3,10 +3,12 @@
 
 #include "api/engine_access.h"
 #include "api/out_of_memory.h"
+#include "base/fail.h"
 #include "decode/cache_type.h"
 #include "decode/open_model.h"
 #include "latte/report.h"
 #include "latte/session.h"
+#include "model/fingerprint.h"
 #include "model/rope.h"
 #include "weights/finite_scan.h"
 
@@ -82,6 +84,18 @@ Result<double> measure_acceptance(const Engine& engine) {
   return static_cast<double>(agreed) / static_cast<double>(mtp.size());
 }
 
+/// A quantised folder's tensors are those that were written with its config.json, as far as its digest reads them.
+Status check_digest(const OpenModel& open) {
+  const std::string& written = open.model.config.quantised->weights;
+  const std::string now = weights_digest(open.model.weights.checkpoint).hex();
+  if (now == written) return {};
+  return fail(
+      ErrorKind::kInvalidInput,
+      "[inspect] the tensors of {} are not those that were written with its config.json: digest {}, expected {}; "
+      "write the folder again with latte quantize",
+      open.info.model_directory, now, written);
+}
+
 }  // namespace
 
 Result<InspectReport> inspect(const Engine& engine) {
@@ -90,6 +104,7 @@ Result<InspectReport> inspect(const Engine& engine) {
     if (open.model.config.quantised.has_value()) {
       const Status finite = check_stored_panels(open.model.weights, engine.info().threads);
       if (!finite.ok()) return finite.error();
+      if (Status whole = check_digest(open); !whole.ok()) return whole.error();
     }
     InspectReport report = report_of(open);
     if (report.mtp_present && engine.text() != nullptr) {

@@ -20,6 +20,7 @@
 #include "latte/report.h"
 #include "support/temp_folder.h"
 #include "support/test_model.h"
+#include "tensor/grouped.h"
 
 namespace latte::test {
 namespace {
@@ -278,6 +279,23 @@ TEST_F(QuantizedFolderTest, InspectFindsADamagedFloatThatIsReadInPlace) {
   const Result<InspectReport> report = inspect(*engine);
   ASSERT_FALSE(report.ok());
   EXPECT_NE(report.error().message.find("\"model.embed_tokens.weight\": element"), std::string::npos)
+      << report.error().message;
+}
+
+TEST_F(QuantizedFolderTest, InspectFindsAnyChangedByte) {
+  const std::string file = folder_ + "/model.safetensors";
+  std::fstream bytes(file, std::ios::in | std::ios::out | std::ios::binary);
+  std::uint64_t head = 0;
+  bytes.read(reinterpret_cast<char*>(&head), sizeof head);
+  const auto code = static_cast<std::streamoff>(sizeof head + head + kBlockScaleBytes);  // the first behind the scales
+  bytes.seekg(code);
+  const int was = bytes.get();
+  bytes.seekp(code);
+  bytes.put(static_cast<char>(was ^ 1));
+  bytes.close();
+  const Result<InspectReport> report = inspect(open_or_die(options_of(folder_)));
+  ASSERT_FALSE(report.ok());
+  EXPECT_NE(report.error().message.find("not those that were written with its config.json"), std::string::npos)
       << report.error().message;
 }
 
