@@ -12,8 +12,10 @@ import numpy as np
 BLOCK = 32
 POOL = 1 << 24  # bytes
 BYTES = {gguf.GGMLQuantizationType.Q4_0: 18, gguf.GGMLQuantizationType.Q8_0: 34}
-# Scales that keep activations near 1 through random layers.
+# Scales that keep activations near 1 through random layers. The embedding's rows are as large as what a layer adds: rows
+# stay as different as their tokens, and choose experts of their own.
 SCALE = {gguf.GGMLQuantizationType.Q4_0: 0.006, gguf.GGMLQuantizationType.Q8_0: 0.0005}
+EMBEDDING_SCALE = 0.0137
 
 
 class RandomModel:
@@ -64,21 +66,29 @@ class RandomModel:
     def sigmoid(self):
         return self.config.get("scoring_func") == "sigmoid"
 
-    def blocks(self, name, shape, kind):
-        """Random codes under one scale, the same again after POOL of them; `shape` ends with the inputs of a row."""
+    def blocks(self, name, shape, kind, scale=None):
+        """Random codes under one scale, the same again after POOL of them; `shape` ends with the inputs of a row. Codes
+        are zero in the mean: else every row of every layer would go the same way."""
         count = int(np.prod(shape)) // BLOCK
-        if kind not in self.pools:
-            pool = self.random.integers(0, 256, (POOL // BYTES[kind], BYTES[kind]), dtype=np.uint8)
-            pool[:, :2] = np.frombuffer(np.float16(SCALE[kind]).tobytes(), np.uint8)
-            self.pools[kind] = pool
-        data = np.resize(self.pools[kind], (count, BYTES[kind]))
+        scale = scale or SCALE[kind]
+        if (kind, scale) not in self.pools:
+            blocks = POOL // BYTES[kind]
+            pool = np.empty((blocks, BYTES[kind]), np.uint8)
+            pool[:, :2] = np.frombuffer(np.float16(scale).tobytes(), np.uint8)
+            if kind == gguf.GGMLQuantizationType.Q4_0:
+                low, high = self.random.integers(1, 16, (2, blocks, BYTES[kind] - 2), dtype=np.uint8)
+                pool[:, 2:] = low | high << 4
+            else:
+                pool[:, 2:] = self.random.integers(-127, 128, (blocks, BLOCK), dtype=np.int8).view(np.uint8)
+            self.pools[kind, scale] = pool
+        data = np.resize(self.pools[kind, scale], (count, BYTES[kind]))
         self.writer.add_tensor(name, data.reshape(*shape[:-1], shape[-1] // BLOCK * BYTES[kind]), raw_dtype=kind)
 
     def q4(self, name, *shape):
         self.blocks(name, shape, gguf.GGMLQuantizationType.Q4_0)
 
-    def q8(self, name, *shape):
-        self.blocks(name, shape, gguf.GGMLQuantizationType.Q8_0)
+    def q8(self, name, *shape, scale=None):
+        self.blocks(name, shape, gguf.GGMLQuantizationType.Q8_0, scale)
 
     def ones(self, name, width):
         self.writer.add_tensor(name, np.ones(width, np.float32))
@@ -89,7 +99,7 @@ class RandomModel:
     def write_tensors(self):
         c = self.config
         width, vocab = c["hidden_size"], c["vocab_size"]
-        self.q8("token_embd.weight", vocab, width)
+        self.q8("token_embd.weight", vocab, width, scale=EMBEDDING_SCALE)
         self.ones("output_norm.weight", width)
         self.q8("output.weight", vocab, width)
         for layer in range(self.layers):

@@ -84,7 +84,8 @@ ConstMatRef Layout::place(std::int64_t rows, std::int64_t cols, Tensor tensor) {
 
 ModelWeights Layout::run() {
   ModelWeights weights;
-  weights.embed = stored(spec_.vocab, spec_.hidden);
+  // As large as what a layer adds: rows stay as different as their tokens, and choose experts of their own.
+  weights.embed = place(spec_.vocab, spec_.hidden, {.dtype = dtype_, .scale = std::sqrt(3.0f)});
   weights.norm = vector(spec_.hidden, spec_.final_norm_scale);
   const bool tied = spec_.tie_word_embeddings && !is_grouped(formats_.head);
   weights.head = tied ? weights.embed : random(spec_.vocab, spec_.hidden, formats_.head);
@@ -198,16 +199,21 @@ void fill_random(Element* out, std::int64_t count, std::uint32_t key, float scal
 /// Whole blocks of a grouped weight: codes of any value, one scale for all.
 void fill_grouped(const Tensor& tensor, std::int64_t first, std::uint32_t key) {
   const std::int64_t step = block_bytes(tensor.dtype);
-  // Codes are uniform in -127..127 or -8..7, values in +-tensor.scale.
+  // Codes are in -127..127 or -7..7, zero in the mean: a matrix whose elements share a mean turns all rows the same
+  // way, layer by layer, until they choose the same experts. Values are in +-tensor.scale.
   const bf16 scale = to_bf16(tensor.scale / (tensor.dtype == DType::kQ4 ? 8 : 127));
   for (std::int64_t at = first; at < std::min(first + grouped_task_bytes(tensor.dtype), tensor.count); at += step) {
     std::byte* block = tensor.data + at;
     for (int i = 0; i < kBlockScaleBytes; i += 2) std::memcpy(block + i, &scale, sizeof(scale));
     for (std::int64_t i = kBlockScaleBytes; i < step; i += 4) {
       std::uint32_t word = mixed(static_cast<std::uint32_t>(at + i) * 0x9E3779B9u + key);
+      if (tensor.dtype == DType::kQ4) {
+        const std::uint32_t some = (word | word >> 1 | word >> 2 | word >> 3) & 0x11111111u;
+        word |= (some ^ 0x11111111u) << 3;  // half bytes of 0, which is -8, become 8, which is 0
+      }
       for (int byte = 0; byte < 4; ++byte, word >>= 8) {
         const std::uint32_t code = word & 0xFF;
-        block[i + byte] = static_cast<std::byte>(tensor.dtype == DType::kQ8 && code == 0x80 ? 0x81 : code);
+        block[i + byte] = static_cast<std::byte>(tensor.dtype == DType::kQ8 && code == 0x80 ? 0 : code);
       }
     }
   }

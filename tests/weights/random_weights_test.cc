@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "tensor/grouped.h"
 #include "tensor/half.h"
 #include "weights/weight_elements.h"
 
@@ -102,8 +103,36 @@ TEST(RandomWeights, OfGroupedQueriesHaveTheirNormsAndTies) {
 TEST(RandomWeights, KeepTheScaleOfARow) {
   for (const DType dtype : {DType::kBf16, DType::kF32}) {
     const ModelWeights weights = made(mla_spec(), dtype, 7);
-    EXPECT_NEAR(variance(weights.embed) * 48, 1, 0.05);
+    EXPECT_NEAR(variance(weights.embed), 1, 0.05) << "as large as what a layer adds";
     EXPECT_NEAR(variance(weights.layers[0].ffn.dense.down) * 96, 1, 0.1);
+  }
+}
+
+/// Or all rows go the same way, layer by layer, and choose the same experts.
+TEST(RandomWeights, CodesAreZeroInTheMean) {
+  WeightSpec spec = mla_spec();
+  spec.hidden = 512;
+  for (const DType dtype : {DType::kQ4, DType::kQ8}) {
+    Result<ModelWeights> weights =
+        random_weights(spec, DType::kBf16, 3, 1, QuantisePlan{.attention = dtype, .ffn = dtype, .head = dtype});
+    ASSERT_TRUE(weights.ok());
+    const ConstMatRef& head = weights->head;
+    const auto* bytes = static_cast<const unsigned char*>(head.data);
+    const std::int64_t all = matrix_bytes(dtype, head.rows, head.cols);
+    double sum = 0, count = 0;
+    for (std::int64_t block = 0; block < all; block += block_bytes(dtype)) {
+      for (std::int64_t i = block + kBlockScaleBytes; i < block + block_bytes(dtype); ++i) {
+        if (dtype == DType::kQ8) {
+          sum += static_cast<std::int8_t>(bytes[i]);
+          ++count;
+        } else {
+          sum += (bytes[i] & 15) - 8 + (bytes[i] >> 4) - 8;
+          count += 2;
+        }
+      }
+    }
+    const double code = dtype == DType::kQ8 ? 73 : 4.2;  // in the root of their mean square
+    EXPECT_LT(std::abs(sum / count), 4 * code / std::sqrt(count));
   }
 }
 
