@@ -31,6 +31,18 @@ nlohmann::ordered_json list_of(const std::vector<TokenLogprobs>& logprobs) {
   return list;
 }
 
+/// " (rounds of 0: 3, 1: 12)" where rounds asked for different numbers of drafts.
+std::string depths_used(const GenerateResult& result) {
+  std::string text;
+  int used = 0;
+  for (std::size_t depth = 0; depth < result.rounds_per_depth.size(); ++depth) {
+    if (result.rounds_per_depth[depth] == 0) continue;
+    text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", depth, result.rounds_per_depth[depth]);
+    ++used;
+  }
+  return used > 1 ? fmt::format(" (rounds of {})", text) : "";
+}
+
 std::string speculation_line(const GenerateResult& result) {
   if (result.spec_type == "none") return "speculation: none\n";
   std::string positions;
@@ -43,9 +55,9 @@ std::string speculation_line(const GenerateResult& result) {
   const double rounds = static_cast<double>(result.rounds);
   const double accepted_per_round = result.rounds > 0 ? static_cast<double>(result.accepted) / rounds : 0;
   return fmt::format(
-      "speculation: {}, depth {}, drafted {}, accepted {} ({:.2f} per round{}), emitted per round {:.2f} over {} "
+      "speculation: {}, depth {}{}, drafted {}, accepted {} ({:.2f} per round{}), emitted per round {:.2f} over {} "
       "rounds\n",
-      result.spec_type, result.draft_depth, result.drafted, result.accepted, accepted_per_round,
+      result.spec_type, result.draft_depth, depths_used(result), result.drafted, result.accepted, accepted_per_round,
       positions.empty() ? "" : "; by position " + positions, result.emitted_per_round, result.rounds);
 }
 
@@ -77,6 +89,7 @@ std::string generate_json(const GenerateResult& result) {
       {"spec_type", result.spec_type},
       {"draft_depth", result.draft_depth},
       {"rounds", result.rounds},
+      {"rounds_per_depth", result.rounds_per_depth},
       {"emitted_per_round", result.emitted_per_round},
       {"drafted", result.drafted},
       {"accepted", result.accepted},

@@ -117,8 +117,10 @@ constexpr std::array kOptions = {
                "who guesses tokens ahead; never changes the text (default auto)", kWrites | kBench},
     OptionSpec{"--draft-model", "-md --model-draft", kText, "DIR|NAME",
                "a small model of the same vocabulary that drafts", kWrites | kBench},
-    OptionSpec{"--num-draft-tokens", "--spec-draft-n-max --max-draft --draft-max", kText, "N|auto",
-               "drafts per round (auto: 1 for mtp, 4 for draft, up to 8 for lookup)", kWrites | kBench},
+    OptionSpec{
+        "--num-draft-tokens", "--spec-draft-n-max --max-draft --draft-max", kText, "N|auto",
+        "drafts per round (auto: what is measured to be fastest, 0 to 4 for mtp, 0 to 8 for draft; up to 8 for lookup)",
+        kWrites | kBench},
 
     OptionSpec{"--output", "-o", kText, "FILE", "where the logits go (.npy, float32 [T, vocab])", kLogits},
     OptionSpec{"--output", "-o", kText, "DIR", "the folder to write, a new or an empty one", kQuantize},

@@ -85,8 +85,8 @@ struct EngineOptions {
 /// How a session speculates. Drafts change the speed only, never the text.
 struct SessionOptions {
   SpecType spec = SpecType::kAuto;
-  /// Most drafts per round: 1 to 8 for MTP, to 15 for the others, 0 plain steps; nothing: 1 for MTP, 4 for a draft
-  /// model, up to 8 for lookup.
+  /// Drafts per round: 1 to 8 for MTP, to 15 for the others, 0 plain steps. Nothing: what is measured to be fastest,
+  /// round by round, 0 to 4 for MTP, 0 to 8 for a draft model; up to 8 for lookup, which costs nothing.
   std::optional<int> num_draft_tokens;
 };
 

@@ -79,13 +79,14 @@ struct GenerateResult {
   int generated_tokens = 0;
   double prompt_seconds = 0;
   double generate_seconds = 0;
-  double draft_seconds = 0;        ///< of generate_seconds
-  double verify_seconds = 0;       ///< of generate_seconds
-  double unaccounted_seconds = 0;  ///< of generate_seconds: what no timer saw
-  std::string spec_type;           ///< "none", "mtp", "draft", "lookup"
-  int draft_depth = 0;             ///< most drafts per round
-  std::int64_t rounds = 0;         ///< steps after the prompt
-  double emitted_per_round = 0;    ///< the target's own token included
+  double draft_seconds = 0;                    ///< of generate_seconds
+  double verify_seconds = 0;                   ///< of generate_seconds
+  double unaccounted_seconds = 0;              ///< of generate_seconds: what no timer saw
+  std::string spec_type;                       ///< "none", "mtp", "draft", "lookup"
+  int draft_depth = 0;                         ///< most drafts per round
+  std::int64_t rounds = 0;                     ///< steps after the prompt
+  std::vector<std::int64_t> rounds_per_depth;  ///< by the drafts that they asked for: 0, 1, ... draft_depth
+  double emitted_per_round = 0;                ///< the target's own token included
   std::int64_t drafted = 0;
   std::int64_t accepted = 0;
   std::vector<std::int64_t> accepted_per_position;

@@ -16,10 +16,11 @@ struct DecodeStats {
   int prompt_tokens = 0;
   int cached_tokens = 0;  ///< of the prompt, already in the target's cache
   int generated_tokens = 0;
-  int depth = 0;  ///< drafts asked for per round
+  int depth = 0;  ///< most drafts asked for per round
 
   std::int64_t rounds = 0;             ///< steps after the prompt
   std::int64_t emitted_in_rounds = 0;  ///< generated tokens but the first, which the prompt's last row gives
+  std::array<std::int64_t, kMaxDrafts + 1> rounds_per_depth{};  ///< by the drafts asked for
   std::int64_t drafted = 0;
   std::int64_t accepted = 0;
   /// Draft i of a round is tested when every draft before it was accepted and nothing ended the text there.
@@ -34,16 +35,17 @@ struct DecodeStats {
   double emit_seconds = 0;    ///< in the caller's callback
   double settle_seconds = 0;  ///< rewinding, and telling the drafter what stayed
 
-  double unaccounted_seconds() const {
-    return generate_seconds - draft_seconds - verify_seconds - choose_seconds - emit_seconds - settle_seconds;
-  }
+  double unaccounted_seconds() const { return generate_seconds - seconds_of_rounds() - emit_seconds; }
+  /// What rounds took, the caller's callback aside.
+  double seconds_of_rounds() const { return draft_seconds + verify_seconds + choose_seconds + settle_seconds; }
   /// Mean tokens per round, the target's own included; 0 before the first round.
   double emitted_per_round() const {
     return rounds == 0 ? 0 : static_cast<double>(emitted_in_rounds) / static_cast<double>(rounds);
   }
 
-  /// Books one round of `drafts` proposals that emitted `emitted` tokens out of `yielded` (fewer when the text ended).
-  void count_round(int drafts, int yielded, int emitted);
+  /// Books one round that asked for `depth` drafts, got `drafts` of them and emitted `emitted` tokens out of `yielded`
+  /// (fewer when the text ended).
+  void count_round(int depth, int drafts, int yielded, int emitted);
 };
 
 /// Adds the time it lives to `seconds`.

@@ -34,6 +34,8 @@ void report_stats(const DecodeStats& stats, GenerateResult& result) {
   result.unaccounted_seconds = stats.unaccounted_seconds();
   result.draft_depth = stats.depth;
   result.rounds = stats.rounds;
+  const auto rounds = stats.rounds_per_depth.begin();
+  result.rounds_per_depth.assign(rounds, rounds + stats.depth + 1);
   result.drafted = stats.drafted;
   result.accepted = stats.accepted;
   result.emitted_per_round = stats.emitted_per_round();

@@ -35,7 +35,7 @@ Result<SpecType> choose_spec(const OpenModel& model, SpecType asked) {
 /// Most drafts per round; an explicit number is taken as it is or refused.
 Result<int> choose_depth(SpecType spec, std::optional<int> asked) {
   if (spec == SpecType::kNone) return 0;
-  if (!asked.has_value()) return spec == SpecType::kMtp ? 1 : spec == SpecType::kDraft ? 4 : 8;
+  if (!asked.has_value()) return spec == SpecType::kMtp ? 4 : 8;
   const int most = spec == SpecType::kMtp ? kMaxMtpDepth : kMaxDrafts;
   if (*asked < 0 || *asked > most) {
     return fail(ErrorKind::kInvalidInput, "[speculation] {} drafts per round, expected 0 to {} for {}: choose fewer",
@@ -90,7 +90,10 @@ Result<std::unique_ptr<SessionState>> SessionState::open(std::shared_ptr<OpenMod
   if (!spec.ok()) return spec.error();
   const Result<int> depth = choose_depth(*spec, options.num_draft_tokens);
   if (!depth.ok()) return depth.error();
-  return std::unique_ptr<SessionState>(new SessionState(std::move(model), *spec, *depth));
+  auto opened = std::unique_ptr<SessionState>(new SessionState(std::move(model), *spec, *depth));
+  const bool measured = *spec == SpecType::kMtp || *spec == SpecType::kDraft;
+  if (measured && !options.num_draft_tokens.has_value()) opened->control.emplace(*depth);
+  return opened;
 }
 
 /// Under pinned numerics only whole steps of prompt rows stay: what is fed again is cut as a cold prompt would be.
@@ -150,6 +153,7 @@ Result<GenerateResult> SessionState::run(std::span<const TokenId> given, const R
        .tokens = tokens,
        .options = {.max_tokens = options.max_tokens.value_or(-1),
                    .depth = depth,
+                   .control = control.has_value() ? &*control : nullptr,
                    .stop_ids = settings->stop_ids,
                    .prompt_step_rows = model->pinned() ? kPinnedStepRows : GenerateOptions{}.prompt_step_rows,
                    .first_generated = *first_generated},

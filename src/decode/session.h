@@ -63,9 +63,10 @@ struct SessionState {
 
   std::shared_ptr<OpenModel> model;
   SpecType spec = SpecType::kNone;
-  int depth = 0;                ///< most drafts per round
-  std::vector<TokenId> tokens;  ///< the caches hold the first sequence.length() of them
-  int generated_from = 0;       ///< tokens from here on were generated
+  int depth = 0;                           ///< most drafts per round
+  std::optional<DepthController> control;  ///< where rounds choose; it learns over all turns
+  std::vector<TokenId> tokens;             ///< the caches hold the first sequence.length() of them
+  int generated_from = 0;                  ///< tokens from here on were generated
   ModelSequence sequence;
   std::optional<MtpSequence> mtp_sequence;
   std::optional<ModelSequence> draft_sequence;

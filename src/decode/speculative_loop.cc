@@ -17,6 +17,7 @@ class SpeculativeLoop {
       : request_(request), chooser_(request.sampler, request.rules, request.tokens) {
     const int asked = options().depth >= 0 ? options().depth : drafter() != nullptr ? drafter()->default_depth() : 0;
     stats_.depth = drafter() == nullptr ? 0 : std::min(asked, kMaxDrafts);
+    round_depth_ = stats_.depth;  // a prompt is read for drafts to come
     const int unlimited = std::numeric_limits<int>::max();
     max_tokens_ = options().max_tokens < 0 ? unlimited : options().max_tokens;
   }
@@ -37,6 +38,7 @@ class SpeculativeLoop {
   const GenerateOptions& options() const { return request_.options; }
   Timeline& target() const { return request_.target; }
   Drafter* drafter() const { return request_.drafter; }
+  DepthController* control() const { return stats_.depth == 0 ? nullptr : options().control; }
   std::vector<TokenId>& tokens() const { return request_.tokens; }
   int token_count() const { return static_cast<int>(tokens().size()); }
 
@@ -119,6 +121,8 @@ class SpeculativeLoop {
       return {};
     }
     block_.assign(1, tokens().back());
+    const DecodeStats before = stats_;
+    round_depth_ = control() == nullptr ? stats_.depth : control()->choose(rows);
     if (Status drafted = propose(draft_room(rows)); !drafted.ok()) return abandon(drafted.error(), rows);
 
     Result<StepResult> verified = verify();
@@ -131,20 +135,34 @@ class SpeculativeLoop {
     if (!verified.ok()) return abandon(verified.error(), rows);
     const Result<int> emitted = judge(verified->logits);
     if (!emitted.ok()) return abandon(emitted.error(), rows);
-    stats_.count_round(static_cast<int>(block_.size()) - 1, static_cast<int>(yielded_.size()), *emitted);
+    stats_.count_round(round_depth_, static_cast<int>(block_.size()) - 1, static_cast<int>(yielded_.size()), *emitted);
 
-    const TimeInto time(stats_.settle_seconds);
-    if (Status rewound = rewind_target(rows + *emitted); !rewound.ok()) return abandon(rewound.error(), rows);
-    if (Status seen = tell_drafter(rows, verified->hidden.rows_from(0, *emitted)); !seen.ok()) {
-      return abandon(seen.error(), rows + *emitted);
+    {
+      const TimeInto time(stats_.settle_seconds);
+      if (Status rewound = rewind_target(rows + *emitted); !rewound.ok()) return abandon(rewound.error(), rows);
+      if (Status seen = tell_drafter(rows, verified->hidden.rows_from(0, *emitted)); !seen.ok()) {
+        return abandon(seen.error(), rows + *emitted);
+      }
     }
+    tell_control(before, rows);
     return {};
+  }
+
+  void tell_control(const DecodeStats& before, int rows) {
+    if (control() == nullptr) return;
+    const auto drafted = static_cast<int>(stats_.drafted - before.drafted);
+    const auto accepted = static_cast<int>(stats_.accepted - before.accepted);
+    control()->record({.drafted = drafted,
+                       .tested = std::min(drafted, accepted + 1),
+                       .accepted = accepted,
+                       .seconds = stats_.seconds_of_rounds() - before.seconds_of_rounds(),
+                       .cached_rows = rows});
   }
 
   /// Drafts that can still be of use: each is a row of the verify step, and the step emits one token more than it
   /// accepts.
   int draft_room(int rows) const {
-    return std::min({stats_.depth, max_tokens_ - stats_.generated_tokens - 1, target().context() - rows - 1});
+    return std::min({round_depth_, max_tokens_ - stats_.generated_tokens - 1, target().context() - rows - 1});
   }
 
   Status propose(int max_drafts) {
@@ -215,7 +233,7 @@ class SpeculativeLoop {
   Status tell_drafter(int first_row, const ConstMatRef& hidden) {
     if (drafter() == nullptr) return {};
     const Status seen =
-        drafter()->observe({.tokens = tokens(), .first_row = first_row, .hidden = hidden, .parked = stats_.depth == 0});
+        drafter()->observe({.tokens = tokens(), .first_row = first_row, .hidden = hidden, .parked = round_depth_ == 0});
     return seen.ok() ? seen : forgive_drafter(seen.error());
   }
 
@@ -254,6 +272,7 @@ class SpeculativeLoop {
   int max_tokens_ = 0;
   std::optional<FinishReason> finish_;
   DecodeStats stats_;
+  int round_depth_ = 0;           // drafts that the round asks for
   std::vector<TokenId> block_;    // of the step: the current token and its drafts
   std::vector<TokenId> yielded_;  // what the block's rows decided, before the text's end trims it
 };

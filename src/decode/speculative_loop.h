@@ -6,6 +6,7 @@
 
 #include "decode/acceptance.h"
 #include "decode/decode_stats.h"
+#include "decode/depth_controller.h"
 #include "decode/drafter.h"
 #include "decode/sampler.h"
 #include "decode/token_chooser.h"
@@ -27,6 +28,7 @@ enum class Proceed {
 struct GenerateOptions {
   int max_tokens = -1;  ///< -1: until the context is full
   int depth = -1;       ///< drafts per round, at most kMaxDrafts; 0: plain decoding; -1: the drafter's default
+  DepthController* control = nullptr;      ///< chooses the depth of every round, at most `depth`; null: always `depth`
   std::span<const TokenId> stop_ids = {};  ///< each ends the text and is emitted as its last token
   int prompt_step_rows = 512;              ///< rows of one prompt step
   /// Tokens from this index on were written by an earlier run over the same cache. What of them is not yet in the cache

@@ -29,8 +29,11 @@ inline Engine open_or_die(const EngineOptions& options) {
   return std::move(engine).value();
 }
 
+/// A drafter that is named gets a depth, 1 or 4: those that a session measures differ from run to run.
 inline Session session_or_die(const Engine& engine, SpecType spec = SpecType::kNone,
                               std::optional<int> depth = std::nullopt) {
+  if (!depth.has_value() && spec == SpecType::kMtp) depth = 1;
+  if (!depth.has_value() && spec == SpecType::kDraft) depth = 4;
   Result<Session> session = Session::open(engine, {.spec = spec, .num_draft_tokens = depth});
   if (!session.ok()) ADD_FAILURE() << session.error().message;
   return std::move(session).value();

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstring>
 #include <new>
+#include <numeric>
 #include <optional>
 #include <thread>
 
@@ -57,20 +58,24 @@ TEST_F(SessionTest, DraftModelEqualToTheTargetIsAcceptedWhole) {
   const Result<GenerateResult> result = drafted.generate(prompt_, greedy(41));
   ASSERT_TRUE(result.ok()) << result.error().message;
   EXPECT_EQ(result->spec_type, "draft");
-  EXPECT_EQ(result->draft_depth, 4);
+  EXPECT_EQ(result->draft_depth, 8);
   EXPECT_GT(result->drafted, 0);
   EXPECT_EQ(result->accepted, result->drafted);
   Session plain = session_or_die(engine_);
   EXPECT_EQ(result->ids, ids_of(plain, prompt_, greedy(41)));
 }
 
-TEST_F(SessionTest, AutoTakesMtpAtDepthOne) {
+TEST_F(SessionTest, AutoTakesMtpAndChoosesItsDepth) {
   Session session = session_or_die(engine_, SpecType::kAuto);
   const Result<GenerateResult> result = session.generate(prompt_, greedy(20));
   ASSERT_TRUE(result.ok());
   EXPECT_EQ(result->spec_type, "mtp");
-  EXPECT_EQ(result->draft_depth, 1);
+  EXPECT_EQ(result->draft_depth, 4);
   EXPECT_GT(result->drafted, 0);
+  ASSERT_EQ(result->rounds_per_depth.size(), 5u);
+  EXPECT_GE(result->rounds_per_depth[0], 2) << "what a plain step takes is measured, too";
+  EXPECT_EQ(std::accumulate(result->rounds_per_depth.begin(), result->rounds_per_depth.end(), std::int64_t{0}),
+            result->rounds);
 }
 
 TEST_F(SessionTest, UnavailableDrafterIsRefused) {

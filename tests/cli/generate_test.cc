@@ -54,7 +54,8 @@ TEST(Generate, JsonHoldsTheContract) {
   EXPECT_EQ(result["prompt_ids"], nlohmann::json({5, 6, 7, 8}));
   EXPECT_EQ(result["finish_reason"], "length");
   EXPECT_EQ(result["spec_type"], "mtp");
-  EXPECT_EQ(result["draft_depth"], 1);
+  EXPECT_EQ(result["draft_depth"], 4);
+  EXPECT_EQ(result["rounds_per_depth"].size(), 5u);
   EXPECT_GT(result["paths"]["absorbed"], 0);
 }
 
@@ -133,7 +134,7 @@ TEST(Generate, WithoutLimitItEndsAtTheContext) {
 TEST(Generate, SummaryGoesToStandardError) {
   const Outcome outcome = run_latte(generate({"-n", "8"}));
   EXPECT_EQ(outcome.exit_code, 0);
-  for (const char* part : {"prompt: 4 tokens", "generated: 8 tokens", "speculation: mtp, depth 1", "emitted per round",
+  for (const char* part : {"prompt: 4 tokens", "generated: 8 tokens", "speculation: mtp, depth 4", "emitted per round",
                            "paths: absorbed", "peak memory"}) {
     EXPECT_NE(outcome.err.find(part), std::string::npos) << part << "\n" << outcome.err;
   }
@@ -271,9 +272,9 @@ TEST_F(TinyModel, DraftModelDrafts) {
   const nlohmann::json plain = run_latte({"generate", "-m", model_, "-p", "int main(void)", "-n", "48", "-t", "1",
                                           "--spec-type", "none", "--json"})
                                    .json();
-  const nlohmann::json drafted =
-      run_latte({"generate", "-m", model_, "-md", *draft, "-p", "int main(void)", "-n", "48", "-t", "1", "--json"})
-          .json();
+  const nlohmann::json drafted = run_latte({"generate", "-m", model_, "-md", *draft, "-p", "int main(void)", "-n", "48",
+                                            "-t", "1", "--num-draft-tokens", "4", "--json"})
+                                     .json();
   EXPECT_EQ(drafted["spec_type"], "draft");
   EXPECT_EQ(drafted["draft_depth"], 4);
   EXPECT_GT(drafted["accepted"], 0);

@@ -49,6 +49,28 @@ TEST(SpeculativeLoop, SameTextAtEveryDepthWithEveryDrafter) {
   }
 }
 
+TEST(SpeculativeLoop, AControllersDepthsChangeNoText) {
+  for (const SamplingOptions& sampling : kGreedyAndSampled) {
+    const ToyModel model{.vocab = 12, .spread = 4};
+    const std::vector<TokenId> prompt = toy_prompt(23, 12);
+    const std::vector<TokenId> expected = plain_text(model, Sampler(sampling, 12), prompt, 400);
+    for (const DrafterKind kind : kAllDrafters) {
+      if (kind == DrafterKind::kNone) continue;
+      DecodeRig rig({.model = model, .kind = kind, .sampling = sampling, .drafter_noise = 1});
+      std::vector<TokenId> tokens = prompt;
+      DepthController control(5);
+      const Generation done = rig.run(tokens, {.max_tokens = 400, .depth = 5, .control = &control});
+      ASSERT_EQ(tokens, expected) << "drafter " << static_cast<int>(kind);
+      EXPECT_EQ(done.stats.depth, 5);
+      EXPECT_GE(done.stats.rounds_per_depth[0], 2);
+      std::int64_t rounds = 0;
+      for (const std::int64_t count : done.stats.rounds_per_depth) rounds += count;
+      EXPECT_EQ(rounds, done.stats.rounds);
+      EXPECT_NEAR(control.seconds_in_all(), done.stats.seconds_of_rounds(), 1e-9) << "every round is told";
+    }
+  }
+}
+
 TEST(SpeculativeLoop, StopInsideAnAcceptedRunTrimsWhatFollows) {
   const ToyModel model;
   const std::vector<TokenId> prompt = toy_prompt(9);
@@ -191,11 +213,13 @@ TEST(SpeculativeLoop, TheTimeOfARunIsThatOfItsParts) {
 
 TEST(DecodeStats, AStopOnADraftTestsNothingBehindIt) {
   DecodeStats stats;
-  stats.count_round(3, 4, 4);  // all accepted
-  stats.count_round(3, 2, 2);  // one accepted, the second rejected
-  stats.count_round(3, 4, 2);  // all would have been; the second draft ended the text
-  stats.count_round(0, 1, 1);  // a plain round
+  stats.count_round(3, 3, 4, 4);  // all accepted
+  stats.count_round(3, 3, 2, 2);  // one accepted, the second rejected
+  stats.count_round(4, 3, 4, 2);  // all would have been; the second draft ended the text
+  stats.count_round(0, 0, 1, 1);  // a plain round
   EXPECT_EQ(stats.rounds, 4);
+  EXPECT_EQ(stats.rounds_per_depth[3], 2);
+  EXPECT_EQ(stats.rounds_per_depth[4], 1);
   EXPECT_EQ(stats.emitted_in_rounds, 9);
   EXPECT_EQ(stats.drafted, 9);
   EXPECT_EQ(stats.accepted, 6);
