@@ -39,6 +39,17 @@ constexpr double kProbeTokens = 64, kMostProbeGrowth = 1.5;
 /// What is left of short memory where a probe begins: it is of an earlier text.
 constexpr double kKeptForProbe = 0.2;
 
+/// 1 + p_1 + p_1 p_2 + ..., share(i) being p of position i.
+template <class Share>
+double expected_tokens(int depth, const Share& share) {
+  double all = 1, all_right = 1;
+  for (int i = 0; i < depth; ++i) {
+    all_right *= share(i);
+    all += all_right;
+  }
+  return all;
+}
+
 }  // namespace
 
 DepthController::DepthController(int max_depth, std::span<const double> slopes)
@@ -75,12 +86,7 @@ double DepthController::acceptance(int position) const {
 }
 
 double DepthController::tokens(int depth) const {
-  double all = 1, all_right = 1;
-  for (int i = 0; i < depth; ++i) {
-    all_right *= acceptance(i);
-    all += all_right;
-  }
-  return all;
+  return expected_tokens(depth, [&](int i) { return acceptance(i); });
 }
 
 double DepthController::seen_seconds(int depth, int cached_rows) const {
@@ -122,12 +128,10 @@ double DepthController::rate(int depth, int cached_rows) const {
 
 /// By short memory alone.
 double DepthController::rate_lately(int depth, int cached_rows) const {
-  double all = 1, all_right = 1;
-  for (int i = 0; i < depth; ++i) {
+  const double all = expected_tokens(depth, [&](int i) {
     const Acceptance& at = positions_[static_cast<std::size_t>(i)];
-    all_right *= at.lately_tested > 0 ? at.lately_right / at.lately_tested : acceptance(i);
-    all += all_right;
-  }
+    return at.lately_tested > 0 ? at.lately_right / at.lately_tested : acceptance(i);
+  });
   const double time = seconds(depth, cached_rows);
   return time > 0 ? all / time : 0;
 }
@@ -140,7 +144,10 @@ double DepthController::seconds_of_tokens(double count, int cached_rows) const {
 
 int DepthController::choose(int cached_rows) {
   if (max_depth_ == 0 || times_[0].rounds < kRoundsToKnow) return 0;
-  if (times_[1].rounds < kRoundsToKnow && begun_ < kMostRoundsToBegin) return ++begun_, depth_ = 1;
+  if (times_[1].rounds < kRoundsToKnow && begun_ < kMostRoundsToBegin) {
+    ++begun_;
+    return depth_ = 1;
+  }
   if (probing()) return probe_.depth;
   move(cached_rows);
   begin_probe(cached_rows);

@@ -22,8 +22,9 @@ struct RoundOutcome {
 ///
 /// Acceptance is remembered over about a hundred tests and begins anew where the latest dozen contradict it: text
 /// changes its kind. Another depth must promise 3% to be taken, but for plain decoding, to which any loss is enough.
-/// A depth that is not in use grows stale and is probed, at intervals that grow while probes change nothing, and only
-/// while the time that probes have cost, less what they gained, stays under 0.5% of all. So no depth is left for good.
+/// A depth that is not in use grows stale and is probed, at intervals that grow while probes change nothing; a probe
+/// begins only where what probes have cost, less what they gained, would stay under 0.4% of all time, since it may go
+/// on longer than planned. So no depth is left for good.
 ///
 /// Knows no clock and no model: a simulation drives it as well (depth_controller_test.cc).
 class DepthController {
@@ -36,7 +37,6 @@ class DepthController {
   /// Told after every round. A round of fewer drafts than asked for, none included, counts as one of what it had.
   void record(const RoundOutcome& outcome);
 
-  int max_depth() const { return max_depth_; }
   /// The depth in use between probes.
   int depth() const { return depth_; }
   bool probing() const { return probe_.rounds_left > 0; }
