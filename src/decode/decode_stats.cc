@@ -6,14 +6,14 @@
 
 namespace latte {
 
-void DecodeStats::count_round(int depth, int drafts, int yielded, int emitted) {
-  expects(0 < emitted && emitted <= yielded && yielded <= drafts + 1 && drafts <= depth && depth <= kMaxDrafts,
+void DecodeStats::count_round(int wanted, int drafts, int yielded, int emitted) {
+  expects(0 < emitted && emitted <= yielded && yielded <= drafts + 1 && drafts <= wanted && wanted <= kMaxDrafts,
           "a round emits 1 to drafts + 1 tokens");
   // Of the yielded tokens all but the last are drafts that held; the text may end on one of them.
   const int held = std::min(yielded - 1, emitted);
   const int tested = std::min(emitted, drafts);
   ++rounds;
-  ++rounds_per_depth[static_cast<std::size_t>(depth)];
+  ++rounds_per_depth[static_cast<std::size_t>(wanted)];
   emitted_in_rounds += emitted;
   drafted += drafts;
   accepted += held;

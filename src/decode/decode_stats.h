@@ -43,9 +43,9 @@ struct DecodeStats {
     return rounds == 0 ? 0 : static_cast<double>(emitted_in_rounds) / static_cast<double>(rounds);
   }
 
-  /// Books one round that asked for `depth` drafts, got `drafts` of them and emitted `emitted` tokens out of `yielded`
+  /// Books one round that asked for `wanted` drafts, got `drafts` of them and emitted `emitted` tokens out of `yielded`
   /// (fewer when the text ended).
-  void count_round(int depth, int drafts, int yielded, int emitted);
+  void count_round(int wanted, int drafts, int yielded, int emitted);
 };
 
 /// Adds the time it lives to `seconds`.
