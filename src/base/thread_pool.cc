@@ -15,6 +15,15 @@ namespace {
 
 constexpr auto kSpinTime = std::chrono::microseconds(50);
 constexpr int kPausesPerLook = 64;
+constexpr int kCountShift = 16;
+constexpr std::uint32_t kNextMask = (1U << kCountShift) - 1;
+
+/// Pieces of one share of `task_count` tasks.
+std::uint32_t pieces_of(int task_count, int share, int threads) {
+  const std::int64_t count = task_count;
+  return static_cast<std::uint32_t>(
+      std::min<std::int64_t>(kShareCuts, count * (share + 1) / threads - count * share / threads));
+}
 
 /// Tells the core that this is a spin loop, so that it yields power and its sibling's slots.
 inline void pause_core() {
@@ -74,7 +83,7 @@ Result<std::unique_ptr<ThreadPool>> ThreadPool::start(int threads) {
   std::unique_ptr<ThreadPool> pool(new ThreadPool);
   pool->threads_ = threads;
   pool->workers_.reserve(static_cast<std::size_t>(threads - 1));
-  pool->claims_ = std::vector<Claim>(static_cast<std::size_t>(threads));
+  pool->shares_ = std::vector<Share>(static_cast<std::size_t>(threads));
   try {
     for (int thread = 1; thread < threads; ++thread) {
       pool->workers_.emplace_back([raw = pool.get(), thread] { raw->work(thread); });
@@ -95,35 +104,49 @@ ThreadPool::~ThreadPool() {
 
 void ThreadPool::dispatch(const Job& job) {
   job_ = job;
-  unfinished_.store(static_cast<std::uint32_t>(workers_.size()), std::memory_order_relaxed);
-  const std::uint32_t epoch = epoch_.fetch_add(1, std::memory_order_release) + 1;
+  std::uint32_t pieces = 0;
+  for (int share = 0; share < threads_; ++share) pieces += pieces_of(job.task_count, share, threads_);
+  unfinished_.store(pieces, std::memory_order_relaxed);
+  for (int share = 0; share < threads_; ++share) {
+    shares_[static_cast<std::size_t>(share)].pieces.store(pieces_of(job.task_count, share, threads_) << kCountShift,
+                                                          std::memory_order_release);
+  }
+  epoch_.fetch_add(1, std::memory_order_release);
   epoch_.notify_all();
-  run_share(job, 0, 0);
-  for (int share = 1; share < threads_; ++share) {
-    if (!claim(share, epoch)) continue;
-    run_share(job, share, 0);
-    unfinished_.fetch_sub(1, std::memory_order_acq_rel);
-  }
-  for (std::uint32_t left = unfinished_.load(std::memory_order_acquire); left != 0;) {
-    left = wait_for_change(unfinished_, left);
-  }
+  const std::uint32_t done = run_pieces(0);
+  std::uint32_t left = unfinished_.fetch_sub(done, std::memory_order_acq_rel) - done;
+  while (left != 0) left = wait_for_change(unfinished_, left);
 }
 
-/// True for the first who asks. A thread may come late with an epoch long past: what it finds is then newer.
-bool ThreadPool::claim(int share, std::uint32_t epoch) {
-  std::atomic<std::uint32_t>& last = claims_[static_cast<std::size_t>(share)].epoch;
-  std::uint32_t seen = last.load(std::memory_order_relaxed);
-  while (static_cast<std::int32_t>(epoch - seen) > 0) {
-    if (last.compare_exchange_weak(seen, epoch, std::memory_order_acq_rel)) return true;
+/// True when `piece` is the caller's to run. Whoever comes late from an older job takes a piece of the one at hand: a
+/// piece that can be taken belongs to a job that is not finished, and the word that names it was written after job_.
+bool ThreadPool::claim(int share, int& piece) {
+  std::atomic<std::uint32_t>& pieces = shares_[static_cast<std::size_t>(share)].pieces;
+  std::uint32_t seen = pieces.load(std::memory_order_relaxed);
+  while ((seen & kNextMask) < seen >> kCountShift) {
+    if (pieces.compare_exchange_weak(seen, seen + 1, std::memory_order_acq_rel)) {
+      piece = static_cast<int>(seen & kNextMask);
+      return true;
+    }
   }
   return false;
 }
 
-void ThreadPool::run_share(const Job& job, int share, int thread) const {
-  const std::int64_t count = job.task_count;
-  const auto begin = static_cast<int>(count * share / threads_);
-  const auto end = static_cast<int>(count * (share + 1) / threads_);
-  if (begin < end) job.call(job.callable, begin, end, thread);
+/// Runs pieces until none is left to begin, from the thread's own share on; returns how many.
+std::uint32_t ThreadPool::run_pieces(int thread) {
+  std::uint32_t done = 0;
+  for (int i = 0; i < threads_; ++i) {
+    const int share = (thread + i) % threads_;
+    for (int piece = 0; claim(share, piece); ++done) {
+      const std::int64_t count = job_.task_count;
+      const std::int64_t begin = count * share / threads_;
+      const std::int64_t size = count * (share + 1) / threads_ - begin;
+      const std::int64_t pieces = pieces_of(job_.task_count, share, threads_);
+      job_.call(job_.callable, static_cast<int>(begin + size * piece / pieces),
+                static_cast<int>(begin + size * (piece + 1) / pieces), thread);
+    }
+  }
+  return done;
 }
 
 void ThreadPool::work(int thread) {
@@ -131,9 +154,8 @@ void ThreadPool::work(int thread) {
   while (true) {
     seen = wait_for_change(epoch_, seen);
     if (stopping_.load(std::memory_order_relaxed)) return;
-    if (!claim(thread, seen)) continue;  // the caller was quicker
-    run_share(job_, thread, thread);
-    if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) == 1) unfinished_.notify_all();
+    const std::uint32_t done = run_pieces(thread);
+    if (done != 0 && unfinished_.fetch_sub(done, std::memory_order_acq_rel) == done) unfinished_.notify_all();
   }
 }
 

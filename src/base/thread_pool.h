@@ -15,13 +15,16 @@ int available_cores();
 
 /// Most threads a pool starts.
 inline constexpr int kMaxThreads = 1024;
+/// Most pieces that a thread's share of the tasks is cut into.
+inline constexpr int kShareCuts = 32;
 
-/// A fixed set of threads with a fixed division of work: of `task_count` tasks share i is always the contiguous range
-/// [task_count * i / threads, task_count * (i + 1) / threads), and thread i works on it. The caller is thread 0; when
-/// it is done with its own share it takes those that nobody has begun, so that a thread which the system keeps waiting
-/// (a busy machine) costs time but stops nobody. Waiting threads spin for some tens of microseconds, so that the next
-/// operation of a step finds them awake, and then sleep. One caller at a time; run() must not be called from inside a
-/// task.
+/// A fixed set of threads. Of `task_count` tasks share i is the contiguous range [task_count * i / threads,
+/// task_count * (i + 1) / threads), cut into at most kShareCuts pieces of neighbours. Thread i takes the pieces of its
+/// own share in order, so that what it reads lies in a row, and then those of other shares that nobody has begun: a
+/// thread that the system keeps waiting, or a core that is slower, costs its own time alone. Which thread runs a task
+/// is therefore not known beforehand; what a task computes must not depend on it. Waiting threads spin for some tens of
+/// microseconds, so that the next operation of a step finds them awake, and then sleep. One caller at a time; run()
+/// must not be called from inside a task.
 class ThreadPool {
  public:
   /// Starts `threads` - 1 workers; 0 means available_cores(). Errors: a count outside 0..kMaxThreads, or the system
@@ -59,21 +62,21 @@ class ThreadPool {
 
   ThreadPool() = default;
   void dispatch(const Job& job);
-  bool claim(int share, std::uint32_t epoch);
-  void run_share(const Job& job, int share, int thread) const;
+  bool claim(int share, int& piece);
+  std::uint32_t run_pieces(int thread);
   void work(int thread);
 
-  /// The last job whose share i was begun.
-  struct alignas(64) Claim {
-    std::atomic<std::uint32_t> epoch{0};
+  /// What is left of one share: a count of its pieces and the next of them, in one word.
+  struct alignas(64) Share {
+    std::atomic<std::uint32_t> pieces{0};
   };
 
   std::vector<std::thread> workers_;
-  std::vector<Claim> claims_;
+  std::vector<Share> shares_;
   Job job_;
   int threads_ = 1;
-  alignas(64) std::atomic<std::uint32_t> epoch_{0};  ///< counts jobs
-  alignas(64) std::atomic<std::uint32_t> unfinished_{0};
+  alignas(64) std::atomic<std::uint32_t> epoch_{0};       ///< counts jobs
+  alignas(64) std::atomic<std::uint32_t> unfinished_{0};  ///< pieces of the job
   std::atomic<bool> stopping_{false};
 };
 

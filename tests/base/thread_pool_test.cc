@@ -26,16 +26,43 @@ TEST(ThreadPool, RunsEveryTaskOnce) {
   }
 }
 
-TEST(ThreadPool, EachShareIsRunWholeByItsThreadOrTheCaller) {
+/// The first task of one share waits for all other tasks, those of its own share among them.
+TEST(ThreadPool, AThreadThatIsHeldUpHoldsUpNoOtherTask) {
+  constexpr int kTasks = 3 * kShareCuts;
   const auto pool = started(3);
-  for (int repeat = 0; repeat < 200; ++repeat) {
-    std::vector<int> ran(100, -1);
-    pool->run(100, [&](int task, int thread) { ran[static_cast<std::size_t>(task)] = thread; });
-    for (int share = 0; share < 3; ++share) {
-      const int owner = ran[static_cast<std::size_t>(100 * share / 3)];
-      EXPECT_TRUE(owner == share || owner == 0);
-      for (int task = 100 * share / 3; task < 100 * (share + 1) / 3; ++task) {
-        EXPECT_EQ(ran[static_cast<std::size_t>(task)], owner);
+  for (int held : {0, kShareCuts, 2 * kShareCuts}) {
+    std::atomic<int> others{0};
+    bool all_ran = false;
+    pool->run(kTasks, [&](int task, int) {
+      if (task != held) {
+        others.fetch_add(1);
+        return;
+      }
+      const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+      while (others.load() < kTasks - 1 && std::chrono::steady_clock::now() < give_up) std::this_thread::yield();
+      all_ran = others.load() == kTasks - 1;
+    });
+    EXPECT_TRUE(all_ran) << others.load() << " of " << kTasks - 1 << " other tasks ran beside task " << held;
+  }
+}
+
+TEST(ThreadPool, NeighboursOfAPieceRunInOrderOnOneThread) {
+  constexpr int kTasks = 1000;
+  constexpr int kShare = kTasks / 2;
+  const auto pool = started(2);
+  std::vector<int> ran(kTasks), order(kTasks);
+  std::atomic<int> clock{0};
+  pool->run(kTasks, [&](int task, int thread) {
+    ran[static_cast<std::size_t>(task)] = thread;
+    order[static_cast<std::size_t>(task)] = clock.fetch_add(1);
+  });
+  for (int share = 0; share < 2; ++share) {
+    for (int piece = 0; piece < kShareCuts; ++piece) {
+      const int end = kShare * (piece + 1) / kShareCuts;
+      for (int task = kShare * piece / kShareCuts + 1; task < end; ++task) {
+        const auto at = static_cast<std::size_t>(share * kShare + task);
+        EXPECT_EQ(ran[at], ran[at - 1]) << task;
+        EXPECT_GT(order[at], order[at - 1]) << task;
       }
     }
   }

@@ -12,6 +12,8 @@ constexpr std::int64_t kInlineWork = 40'000;
 /// Streaming a weight costs about as much as multiplying it by this many rows.
 constexpr std::int64_t kWeightCost = 4;
 constexpr std::int64_t kBlockRows = 64;
+/// Cost, as job_cost() counts, that keeps a thread busy for some microseconds: what threads take at a time.
+constexpr std::int64_t kPieceCost = 600'000;
 
 /// How a job is cut: `panels` of `panel` weight rows (columns for row sums) by `blocks` of `block` rows of x.
 struct Grid {
@@ -70,7 +72,7 @@ std::int64_t row_block(std::span<const Job> jobs, int threads) {
 
 }  // namespace
 
-/// Thread i runs the panels whose cost, counted along the jobs, starts in the i-th equal part of the whole.
+/// Part i is the panels whose cost, counted along the jobs, starts in the i-th equal part of the whole.
 template <class Job, class Panels>
 void ProductLauncher::run_divided(std::span<const Job> jobs, const Panels& run_panel) {
   const int threads = pool_.threads();
@@ -104,10 +106,9 @@ void ProductLauncher::run_divided(std::span<const Job> jobs, const Panels& run_p
         const std::int64_t rows = cut.block_by_block ? unit / cut.panels : unit % cut.blocks;
         const std::int64_t n = panel * cut.panel;
         const std::int64_t m = rows * cut.block;
-        const std::int64_t rows_end = std::min((last - 1) / cut.blocks * cut.panel + cut.panel, job.n);
         const std::int64_t cols = std::min(cut.panel, job.n - n);
-        const bool row_next = cut.block_by_block && panel + 1 < cut.panels && unit + 1 < last;
-        const std::int64_t following = cut.block_by_block ? (row_next ? cut.panel : 0) : rows_end - n - cols;
+        // What follows the part is most often the thread's next: it is fetched ahead, too.
+        const std::int64_t following = cut.block_by_block ? (panel + 1 < cut.panels ? cut.panel : 0) : job.n - n - cols;
         run_panel.run(job, m, std::min(cut.block, job.m - m), n, cols, following, thread);
       }
     }
@@ -115,7 +116,9 @@ void ProductLauncher::run_divided(std::span<const Job> jobs, const Panels& run_p
   if (alone) {
     run_part(0, 1, 0);
   } else {
-    pool_.run(threads, [&](int task, int thread) { run_part(task, threads, thread); });
+    const auto parts =
+        threads * static_cast<int>(std::clamp<std::int64_t>(total / threads / kPieceCost, 1, kShareCuts));
+    pool_.run(parts, [&](int part, int thread) { run_part(part, parts, thread); });
   }
 }
 
